@@ -22,11 +22,11 @@ from documentation.page_runner import (
     run_page,
     run_process,
 )
+from tacit.experiment.privacy_settings import PrivacySettings
 from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.settings import (
     DataSettings,
     EvaluateSettings,
-    PrivacySettings,
     RunSettings,
     check_experiment,
 )

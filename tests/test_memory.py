@@ -46,3 +46,29 @@ def test_the_peak_grows_with_what_is_taken():
     command = [sys.executable, "-c", _TAKE]
     printed = subprocess.run(command, check=True, capture_output=True, text=True)
     assert float(printed.stdout) > 0.5
+
+
+_WORK = """
+import numpy as np
+from tacit import memory
+
+data = np.ones(32 * 2**20 // 8)  # 32 MiB that stay: not the work's
+lists = [np.ones(1000) for _ in range(8 * 2**10)]  # 64 MiB of another line, freed
+del lists
+meter = memory.Meter.started()
+work = [np.ones(1000) for _ in range(4 * 2**10)]  # 32 MiB
+taken = meter.taken
+del work
+memory.settle()
+print(taken / 2**20, meter.taken / 2**20)
+"""
+
+
+@pytest.mark.skipif(memory.peak() is None, reason="the system has no such file")
+def test_a_meter_counts_what_the_work_takes_alone():
+    """Neither data that were there, nor what another line has freed."""
+    command = [sys.executable, "-c", _WORK]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True)
+    taken, after = map(float, printed.stdout.split())
+    assert 25 < taken < 45
+    assert after < 10

@@ -36,7 +36,7 @@ EXPERIMENT = {
     "evaluate": {"metrics": ["ndcg@10"], "baselines": ["popularity"]},
 }
 METHODS = {
-    "gram": {"name": "gram"},
+    "gram": {"name": "gram", "count_rounds": 1},
     "fedvae": {"name": "fedvae", "hidden": [4], "latent": 2},
 }
 

@@ -5,8 +5,12 @@ Linux says both in files. Elsewhere nothing is known, and nothing is claimed.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 _MACHINE = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # the limits of a container
@@ -31,6 +35,41 @@ def reset_peak() -> None:
 def peak() -> int | None:
     """The most bytes that this process had in memory since `reset_peak`."""
     return _field(_OWN, "VmHWM")
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What work takes on top of what the process had before: no libraries, no data.
+
+    `before` is what was resident when the work began; None if the system does not say.
+    """
+
+    before: int | None
+
+    @classmethod
+    def started(cls) -> Self:
+        """A meter that begins now, when what was freed is given back to the system."""
+        settle()
+        return cls(_field(_OWN, "VmRSS"))
+
+    @property
+    def taken(self) -> int | None:
+        """The most bytes above those before, since the start or the last `settle`."""
+        most = peak()
+        if most is None or self.before is None:
+            return None
+        return max(0, most - self.before)
+
+
+def settle() -> None:
+    """Give freed memory back to the system, and begin to measure the peak anew.
+
+    The C library keeps what was freed for later; another line's would be counted here.
+    """
+    gc.collect()
+    with suppress(OSError, AttributeError):  # another C library: it keeps what it keeps
+        ctypes.CDLL(None).malloc_trim(0)
+    reset_peak()
 
 
 def in_words(size: float) -> str:

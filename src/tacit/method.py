@@ -74,6 +74,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.privacy import Legal
 from tacit.release import Release
+from tacit.sampling import Sampler
 from tacit.transport.channels import Delivery, RoundContext, Sum, channel
 from tacit.transport.messages import (
     NO_PHASE,
@@ -274,6 +275,16 @@ class Method(ABC):
 
     needs_impressions: ClassVar[bool] = False
     """Whether clients have nothing to say without slates that they were shown."""
+
+    usual_rounds: ClassVar[int] = 1
+    """The rounds of a run where nobody says how many; in far fewer it learns little."""
+
+    def needs_rounds(self, rounds: int, sampler: Sampler) -> str | None:
+        """Why a run in so few rounds may break what the method promises of its lists.
+
+        None if it does not. Asked before it is calibrated, and of new runs only.
+        """
+        return None
 
     # server
 

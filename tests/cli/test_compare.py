@@ -6,6 +6,7 @@ Also tests `tacit.experiment.comparison`, `tacit.experiment.comparison_report` a
 
 import csv
 import json
+import re
 
 import pytest
 from quick import some_of
@@ -113,8 +114,9 @@ def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path
     call = ("compare", private, other, "--seeds", "1", "--epsilons", "8")
     answer = tacit(*call, "--out", tmp_path / "c", "--against", "ease", "--json")
     assert answer.code == 0, answer.err
-    labels = {d["label"] for d in answer.json["differences"]}
-    assert labels == {"exp, epsilon 8", "other, epsilon 8", "popularity"}
+    pairs = [{d["method"], d["against"]} for d in answer.json["differences"]]
+    beside = set().union(*(pair for pair in pairs if "ease" in pair)) - {"ease"}
+    assert beside == {"exp, epsilon 8", "other, epsilon 8", "popularity"}
     assert answer.json["against"] == "ease"
 
 
@@ -134,11 +136,54 @@ def test_people_get_tables(tacit, experiment, tmp_path):
     answer = tacit("compare", experiment, "--seeds", "2", "--out", tmp_path / "c")
     assert answer.code == 0, answer.err
     assert "Methods compared" in answer.out
-    assert "minus that of federated_popularity" in answer.out
-    assert answer.out.index("What to use") < answer.out.index("95 % intervals")
+    assert "ndcg@10 in pairs" in answer.out
+    assert answer.out.index("What to use") < answer.out.index("95 % interval")
     assert "hold together with 95 % for all 3 pairs" in answer.out
     assert "What a client sends, receives and computes" in answer.out
     assert "What privacy costs" not in (tmp_path / "c" / "comparison.html").read_text()
+
+
+def test_a_pair_has_one_set_of_figures_wherever_it_stands(tacit, private, tmp_path):
+    """Text, page, JSON and CSV: the same interval, and the better line first."""
+    out = tmp_path / "c"
+    call = ("compare", private, "--epsilons", "1,8,inf", "--seeds", "2", "--out", out)
+    answer = tacit(*call, "--against", "ease", "--json")
+    assert answer.code == 0, answer.err
+    document = answer.json
+    choices, prices = (document["verdict"][part] for part in ("choices", "prices"))
+    pairs = [
+        *document["differences"],
+        *(pair for choice in choices for pair in choice["rivals"]),
+        *(price["pair"] for price in prices),
+    ]
+    figures = {}
+    for pair in pairs:
+        assert pair["mean"] >= 0
+        place = frozenset((pair["method"], pair["against"])), pair["metric"]
+        assert figures.setdefault(place, pair) == pair
+    assert len(figures) < len(pairs)
+    words = " ".join(document["words"])
+    shown = re.findall(r"by (\S+) \((\S+) to ([^;)]+)", words)
+    known = {
+        tuple(f"{pair[key]:.4f}" for key in ("mean", "low", "high")) for pair in pairs
+    }
+    assert shown
+    assert set(shown) <= known
+    page = (out / "comparison.html").read_text()
+    for pair in document["differences"]:
+        assert f"{pair['low']:.4f} to {pair['high']:.4f}" in page
+    rows = csv.DictReader((out / "comparison.csv").read_text().splitlines())
+    for row in rows:
+        if row["label"] == "ease":
+            assert row["difference_mean"] == ""
+            continue
+        pair = figures[frozenset((row["label"], "ease")), row["metric"]]
+        sign = 1 if pair["method"] == row["label"] else -1
+        assert row["against"] == "ease"
+        assert float(row["difference_mean"]) == sign * pair["mean"]
+        ends = sorted(sign * pair[end] for end in ("low", "high"))
+        found = [float(row[f"difference_{end}"]) for end in ("low", "high")]
+        assert found == ends
 
 
 def test_what_cannot_be_compared_is_refused(tacit, private, tmp_path):

@@ -74,10 +74,11 @@ def test_train_then_everything_that_follows(tacit, news, tmp_path):
         for found in by_metric.values():
             assert found.keys() == {"mean", "se", "n", "n_users"}
             assert 0 < found["se"] < 1
-    assert evaluated["differences"]["content"]["auc"]["n"] == metrics["auc"]["n_users"]
+    pairs = [d for d in evaluated["differences"] if d["metric"] == "auc"]
+    assert {d["n_users"] for d in pairs} == {metrics["auc"]["n_users"]}
     other = tacit("evaluate", run, "--users", "validation", "--json").json
     assert other["metrics"]["auc"]["n"] != metrics["auc"]["n"]
-    assert "gram minus content, auc" in tacit("evaluate", run).out
+    assert "auc: gram is " in tacit("evaluate", run).out
 
     user = "U007"
     listed = tacit("recommend", run, "--user", user, "-k", 4, "--json").json

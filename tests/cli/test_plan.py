@@ -245,17 +245,21 @@ def test_a_target_in_either_view_of_two_servers(tacit, tmp_path, view, other, le
     assert document["cost"]["bytes_up_a_round"] == 176 + 4 * 40
 
 
+EVERYONE = "run.sampler={ name = 'everyone' }"
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ("method.name=fedvae", "one array per round"),
-        ("run.sampler={ name = 'poisson', rate = 0.1 }", "leader sees who reports"),
-        ("privacy.target_view=collusion", "target_view"),
+        (["method.name=fedvae", EVERYONE], "one array per round"),
+        (["run.sampler={ name = 'poisson', rate = 0.1 }"], "leader sees who reports"),
+        (["privacy.target_view=collusion"], "target_view"),
     ],
 )
 def test_two_servers_refuse_with_the_reason(tacit, tmp_path, changed, reason):
     (tmp_path / "shared.toml").write_text(SHARED)
-    answer = tacit("plan", tmp_path / "shared.toml", "--set", changed)
+    sets = (word for change in changed for word in ("--set", change))
+    answer = tacit("plan", tmp_path / "shared.toml", *sets)
     assert answer.code == 2
     assert reason in " ".join(answer.err.split())
 

@@ -30,7 +30,7 @@ delta = 1e-6
 target_epsilon = 4.0
 
 [run]
-rounds = 2
+rounds = 3
 
 [evaluate]
 metrics = ["ndcg@10"]

@@ -89,6 +89,8 @@ class Table:
             mechanism=mechanism,
             channel=channel,
         )
+        # Two planned rounds, in which Gram cannot end early.
+        text = text.replace('"gram"\n', '"gram"\ncount_rounds = 1\n')
         kept = [line for line in text.splitlines() if not line.startswith(drop)]
         path = self.path / f"{events}.toml"
         path.write_text("\n".join(kept) + "\n")

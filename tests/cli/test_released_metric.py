@@ -30,6 +30,7 @@ item = "item"
 
 [method]
 name = "gram"
+count_rounds = 1
 
 [privacy]
 mechanism = "central"

@@ -7,7 +7,11 @@ import pytest
 
 from tacit.errors import BadValue
 from tacit.evaluation import significance
-from tacit.evaluation.significance import paired_bootstrap, paired_interval
+from tacit.evaluation.significance import (
+    paired_bootstrap,
+    paired_differences,
+    users_to_tell,
+)
 from tacit.keys import Key
 from tacit.results import Evaluation, Groups
 
@@ -136,7 +140,7 @@ def test_intervals_of_pairs_hold_together():
         ]
         best = rankers[int(values.mean(axis=1).argmax())]
         found = [
-            paired_interval([best], [one], "x", confidence=1 - 0.05 / m)
+            paired_differences([best], [one], pairs=m)["x"]
             for one in rankers
             if one is not best
         ]
@@ -147,5 +151,56 @@ def test_intervals_of_pairs_hold_together():
 def test_one_user_proves_nothing():
     one = Evaluation("full", np.arange(1), {"x": np.ones(1)}, Groups.everyone(1))
     two = Evaluation("full", np.arange(1), {"x": np.zeros(1)}, Groups.everyone(1))
-    found = paired_interval([one], [two], "x", confidence=0.95)
+    found = paired_differences(one, two)["x"]
     assert (found.mean, found.is_told_apart) == (1.0, False)
+    assert found.users_to_tell is None
+
+
+def test_the_interval_is_students_and_its_p_value_agrees_with_it():
+    """By hand: differences 1, 2, 3, 4 have mean 2.5 and standard error 0.6455."""
+    a, b = _evaluation(x=[2, 4, 6, 8]), _evaluation(x=[1, 2, 3, 4])
+    found = paired_differences(a, b)["x"]
+    assert found.mean == pytest.approx(2.5)
+    assert found.high - found.mean == pytest.approx(3.1824 * 0.6455, rel=1e-4)
+    assert found.p_value == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees
+    assert found.is_told_apart
+    of_ten = paired_differences(a, b, pairs=10)["x"]
+    assert of_ten.p_value == pytest.approx(10 * found.p_value)
+    assert not of_ten.is_told_apart
+    assert of_ten.low < 0
+
+
+def test_one_side_of_a_pair_is_the_other_with_its_sign_changed():
+    draw = np.random.default_rng(3)
+    a, b = (_evaluation(x=draw.normal(size=40)) for _ in range(2))
+    one, other = paired_differences(a, b)["x"], paired_differences(b, a)["x"]
+    assert (one.mean, one.low, one.high) == (-other.mean, -other.high, -other.low)
+    assert one.users_to_tell == other.users_to_tell
+
+
+def test_so_many_users_tell_a_difference_four_times_in_five():
+    """800 worlds of as many users as it says: 640 should tell, and fewer than 600 or
+    more than 680 would have a chance below 1e-3 (exact binomial, deviation 11)."""
+    n = users_to_tell(0.3, deviation=1.0, alarm=0.05)
+    assert n is not None
+    assert 80 < n < 100  # (1.96 + 0.84)^2 / 0.09 = 87
+    worlds = np.random.default_rng(5).normal(0.3, 1.0, size=(800, n))
+    nothing = _evaluation(x=np.zeros(n))
+    told = sum(
+        paired_differences(_evaluation(x=one), nothing)["x"].is_told_apart
+        for one in worlds
+    )
+    assert 600 <= told <= 680
+
+
+def test_a_tie_says_how_many_users_would_tell_and_a_sure_pair_does_not():
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(0.05, 1, 100), draw.normal(size=100)
+    open_one = paired_differences(_evaluation(x=a), _evaluation(x=b))["x"]
+    assert open_one.users_to_tell is not None
+    assert open_one.users_to_tell > 100
+    sure = paired_differences(_evaluation(x=a + 2), _evaluation(x=b))["x"]
+    assert sure.is_told_apart
+    assert sure.users_to_tell is None
+    same = paired_differences(_evaluation(x=a), _evaluation(x=a))["x"]
+    assert (same.mean, same.p_value, same.users_to_tell) == (0.0, 1.0, None)

@@ -99,8 +99,9 @@ def test_what_has_no_proof_keeps_no_budget():
 def test_the_price_of_privacy_is_the_loss_against_the_same_method():
     lines = (line("gram", 0.0, epsilon=1.0, row=1), line("gram", 0.1, row=2))
     (price,) = verdict_of(Comparison(lines, (0, 1), 1, "synthetic")).prices
-    assert math.isclose(price.lost, 0.1, abs_tol=0.02)
-    assert price.low < price.lost < price.high
+    assert (price.pair.method, price.pair.against) == ("gram", "gram, epsilon 1")
+    assert math.isclose(price.pair.mean, 0.1, abs_tol=0.02)
+    assert price.pair.low < price.pair.mean < price.pair.high
 
 
 def test_a_line_that_a_third_one_beats_is_not_chosen():

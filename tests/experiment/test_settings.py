@@ -8,9 +8,9 @@ from tacit.data.metadata_vectors import MetadataVectors
 from tacit.data.subset import Subset
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import load_dataset
+from tacit.experiment.privacy_settings import PrivacySettings
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.settings import (
-    PrivacySettings,
     check_experiment,
     read_experiment,
 )

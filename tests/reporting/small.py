@@ -22,6 +22,7 @@ from tacit.reporting.verdict import Choice, Reason, Verdict
 from tacit.statement import account
 
 HOSTILE = '<script>alert("$x_1$ & more")</script>'
+PAIR = Paired(HOSTILE, "random", "NDCG@10", 0.24, 0.2, 0.3, 0.001, 500, True)
 CHOICE = Choice(1.0, HOSTILE, HOSTILE, 0.25, False, Reason.ONLY)
 VOTES = Release("votes", "server", "each round", unprotected("bare_reports"))
 
@@ -46,7 +47,9 @@ def report() -> Report:
         statements=account(Plan(12), (VOTES,)).releases,
         comparison=contenders(),
         tradeoff=Tradeoff("NDCG@10", {HOSTILE: ((1.0, Estimate(0.2)),)}, methods),
-        differences=(Paired(HOSTILE, "random", "NDCG@10", 0.24, 0.2, 0.3, 0.001),),
+        differences=(
+            Paired(HOSTILE, "random", "NDCG@10", 0.24, 0.2, 0.3, 0.001, 500, True),
+        ),
         verdict=Verdict(HOSTILE, "NDCG@10", 12, 1, 1, (CHOICE,), unproven=(HOSTILE,)),
         costs=(Costs(HOSTILE, 1e3, 2e6, 0.1, 3.0, None),),
         curve=Curve("NDCG@10", (1, 2, 3), tuple(map(Estimate, (0.1, 0.2, 0.25)))),

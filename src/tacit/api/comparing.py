@@ -19,7 +19,7 @@ from tacit.experiment.training import Watch
 from tacit.files import write_atomically
 from tacit.records import Records
 from tacit.reporting import charts, elements, tables
-from tacit.reporting.report_data import Paired
+from tacit.reporting.pairs import Paired
 from tacit.system_errors import explained
 
 
@@ -46,11 +46,14 @@ class Compared:
         return "\n".join(self.finished.words)
 
     def rows(self) -> Records[dict[str, Any]]:
-        """One row per line and metric: epsilon, mean, errors, difference and costs."""
+        """One row per line and metric: epsilon, mean, errors, difference and costs.
+
+        A `difference` is by how much the row's line is better than the one `against`.
+        """
         return Records(self.finished.rows())
 
     def differences(self) -> Records[Paired]:
-        """Every line minus one other, with 95 % intervals over users."""
+        """Pairs of lines, the better first, with intervals that hold together."""
         return Records(self.finished.report.differences)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tacit.experiment.build_report import contenders
 from tacit.experiment.evaluated_run import EvaluatedRun, Users, evaluate_run
 from tacit.records import Records
 from tacit.reporting import elements, tables
-from tacit.reporting.report_data import Paired
+from tacit.reporting.pairs import Paired
 from tacit.system_errors import explained
 
 
@@ -36,13 +36,8 @@ class Evaluated:
         )
 
     def differences(self) -> Records[Paired]:
-        """The method minus each baseline, with 95 % intervals over users."""
-        name = self.evaluated.method
-        return Records(
-            Paired(name, other, metric, d.mean, d.low, d.high, d.p_value)
-            for other, by_metric in self.evaluated.differences.items()
-            for metric, d in by_metric.items()
-        )
+        """The method and each baseline, the better first, with 95 % intervals."""
+        return Records(self.evaluated.differences)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, as `tacit evaluate --json` prints it."""

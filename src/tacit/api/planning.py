@@ -79,7 +79,8 @@ class Planned:
             f"{cost['rounds']:,} rounds; a client sends "
             f"{cost['bytes_up_expected']:,} bytes in all"
         ]
-        return found if self.outlook is None else [*found, f"outlook: {self.outlook}"]
+        told = {"outlook": self.outlook, "note": self.planned.note}
+        return found + [f"{name}: {one}" for name, one in told.items() if one]
 
 
 def plan(

@@ -168,9 +168,7 @@ def _print(finished: FinishedComparison, out: Path) -> None:
         console.tell(lines)
     answer.print()
     answer.print(tables.to_rich(interval_plot(points_of(found), metric)))
-    if report.differences:
-        terms = (metric, report.differences[0].against)  # the page has others, too
-        pairs = [p for p in report.differences if (p.metric, p.against) == terms]
+    if pairs := [pair for pair in finished.pairs if pair.metric == metric]:
         answer.print(tables.to_rich(tables.differences(pairs)))
     if budgets := found.budgets():
         some = [one for one in budgets if one["metric"] == metric]

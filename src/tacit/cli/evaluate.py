@@ -20,11 +20,12 @@ def evaluate(
 ) -> None:
     """Rank again for the held-out users of a run and compare with its baselines.
 
-    Differences come with a paired bootstrap over users. Choose settings on the
-    validation users; the test users are for the last look only.
+    Differences are paired over users, with intervals that hold together with 95 %.
+    Choose settings on the validation users; the test users are for the last look only.
     """
     from tacit.experiment.build_report import contenders
     from tacit.experiment.evaluated_run import evaluate_run
+    from tacit.reporting.pairs import sentence
     from tacit.reporting.plain_words import purpose
     from tacit.reporting.tables import comparison, to_rich
 
@@ -41,10 +42,5 @@ def evaluate(
     )
     documents = {n: e.to_json() for n, e in found.evaluations.items()}
     out.print(to_rich(comparison(contenders(documents, name))))
-    for other, by_metric in found.differences.items():
-        for metric, d in by_metric.items():
-            out.print(
-                f"{name} minus {other}, {metric}: {d.mean:+.4f} "
-                f"[{d.low:+.4f}, {d.high:+.4f}], p = {d.p_value:.3g}",
-                markup=False,
-            )
+    for pair in found.differences:
+        out.print(f"{pair.metric}: {sentence(pair)}", markup=False)

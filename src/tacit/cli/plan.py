@@ -91,6 +91,8 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     )
     if planned.outlook is not None:
         out.print(f"outlook: {planned.outlook}", markup=False)
+    if planned.note is not None:
+        out.print(f"note: {planned.note}", markup=False)
     one = assembled.as_one_epsilon
     if one is not None:
         out.print(groups_as_one(assembled.plan.groups, one), markup=False)

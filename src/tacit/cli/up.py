@@ -89,7 +89,9 @@ def up(
     except ImportError as error:
         raise MissingExtra(error.name or "starlette", "serve") from error
     from tacit.experiment.assemble import assemble
+    from tacit.experiment.needs import refuse_few_rounds
 
+    refuse_few_rounds(settings)
     with console.Bar("up") as bar:
         bar.say("preparing the data")
         assembled = assemble(settings, progress=bar.texts)

@@ -1,4 +1,7 @@
-"""Is one ranker better than another? A paired bootstrap over users.
+"""Is one ranker better than another? Paired differences over users.
+
+`paired_differences` is what every page, table and file of Tacit shows of a pair;
+`paired_bootstrap` is what the reproductions of papers judge claims by.
 
 With several seeds a user may be held out more than once. What is drawn is the user,
 with all of that user's differences: seeds do not turn one user into many.
@@ -12,22 +15,29 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
-from scipy.special import stdtrit  # scipy.stats has it too, and a second to load
+from scipy.special import stdtr, stdtrit  # scipy.stats has it too, and a second to load
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.results import Evaluation, Metric
 
+POWER = 0.8  # the chance to tell a difference that is there, by which users are counted
+_MOST_USERS = 1e9  # more than anybody ranks for
+_STEPS = 8  # of a fixed point that two or three steps come close to
 _DRAWN_AT_ONCE = 2**22  # users over all resamples of a batch: 16 MiB of int32
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of (a - b) over users, its interval, and how surprising it would be.
+    """By how much a is better than b: the mean of (a - b) over users.
 
-    `p_value` is two-sided: how often a resample strays from the mean at least as far as
-    the mean strays from zero. It speaks of other users, not of other training runs.
+    `low` to `high` is its interval. `p_value` is two-sided: how surprising a mean so
+    far from zero would be if both were equal. It speaks of other users, not of other
+    training runs. `is_told_apart`: zero is outside the interval, and the difference has
+    the same sign in every seed. Seeds differ in their noise, of which users alone say
+    nothing. `users_to_tell`: where zero is inside, how many users would tell; None
+    where no number would.
     """
 
     mean: float
@@ -35,6 +45,8 @@ class Difference:
     high: float
     p_value: float
     n: int
+    is_told_apart: bool = False
+    users_to_tell: int | None = None
 
 
 def paired_bootstrap(
@@ -61,40 +73,60 @@ def paired_bootstrap(
     }
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The mean of (a - b) over users with an interval, and over how many seeds it held.
+def paired_differences(
+    a: Evaluation | Sequence[Evaluation],
+    b: Evaluation | Sequence[Evaluation],
+    *,
+    pairs: int = 1,
+    confidence: float = 0.95,
+) -> dict[str, Difference]:
+    """For every metric, a minus b on the same users, with Student's interval.
 
-    `is_told_apart`: zero is outside the interval, and the difference has the same sign
-    in every seed. Seeds differ in their noise, of which users alone say nothing.
-    """
-
-    mean: float
-    low: float
-    high: float
-    is_told_apart: bool
-
-
-def paired_interval(
-    a: Sequence[Evaluation], b: Sequence[Evaluation], metric: str, *, confidence: float
-) -> Interval:
-    """One metric, a minus b on the same users, with Student's interval.
-
-    Several intervals hold together with 95 % if each has the confidence 1 - 0.05 / m,
-    m being how many there could be (Bonferroni): the best of many is then not found
-    better by chance. The users of several seeds are clusters, as in `paired_bootstrap`.
+    The intervals of so many `pairs` hold together with this confidence: each of them
+    has 1 - (1 - confidence) / pairs (Bonferroni), and its p-value is multiplied by
+    their number. The best of many is then not found better by chance. The users of
+    several seeds are clusters, as in `paired_bootstrap`.
     """
     check.fraction(confidence=confidence)
-    _refuse_unpaired(a, b)
-    by_seed = [x.values[metric] - y.values[metric] for x, y in zip(a, b, strict=True)]
-    users = np.concatenate([one.users for one in a])
-    found = Metric.clustered(np.concatenate(by_seed), users)
-    if found.se is None or found.n_users is None:  # one user: anything is possible
-        return Interval(found.mean, -math.inf, math.inf, is_told_apart=False)
-    far = stdtrit(found.n_users - 1, (1 + confidence) / 2) * found.se
-    low, high = found.mean - float(far), found.mean + float(far)
-    signs = {float(np.sign(one.mean())) for one in by_seed}
-    return Interval(found.mean, low, high, (low > 0 or high < 0) and len(signs) == 1)
+    check.at_least(1, pairs=pairs)
+    ours, others = _listed(a), _listed(b)
+    _refuse_unpaired(ours, others)
+    return {
+        name: _students(
+            [
+                x.values[name] - y.values[name]
+                for x, y in zip(ours, others, strict=True)
+            ],
+            np.concatenate([one.users for one in ours]),
+            pairs=pairs,
+            confidence=confidence,
+        )
+        for name in ours[0].values
+    }
+
+
+def users_to_tell(
+    mean: float, *, deviation: float, alarm: float, power: float = POWER
+) -> int | None:
+    """The users with whom a difference like this one would be told apart from zero.
+
+    `deviation` is that between users, `alarm` the chance of an interval without the
+    true mean, `power` the chance of an interval without zero if the true mean is this
+    one. None if no number below a billion would do.
+
+    >>> users_to_tell(0.1, deviation=1.0, alarm=0.05), users_to_tell(
+    ...     0.0, deviation=1.0, alarm=0.05
+    ... )
+    (787, None)
+    """
+    if mean == 0 or not math.isfinite(deviation):
+        return None
+    n = math.inf
+    for _ in range(_STEPS):  # the quantiles depend on the number itself, but hardly
+        freedom = max(n - 1, 1.0)
+        far = stdtrit(freedom, 1 - alarm / 2) + stdtrit(freedom, power)
+        n = max(2.0, (float(far) * deviation / mean) ** 2)
+    return math.ceil(n) if n < _MOST_USERS else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +190,47 @@ def _difference(
     as_far = np.abs(means - mean) >= abs(mean) * (1 - 1e-9)
     # The data themselves count as one resample, so that p is never 0.
     p_value = (1 + int(as_far.sum())) / (1 + len(means))
-    return Difference(mean, float(low), float(high), p_value, len(users.counts))
+    is_told = bool(low > 0 or high < 0)
+    return Difference(
+        mean, float(low), float(high), p_value, len(users.counts), is_told
+    )
+
+
+def _students(
+    by_seed: Sequence[Float64[np.ndarray, "values"]],
+    users: Int64[np.ndarray, "values of all seeds"],
+    *,
+    pairs: int,
+    confidence: float,
+) -> Difference:
+    found = Metric.clustered(np.concatenate(by_seed), users)
+    mean, se, n = found.mean, found.se, found.n_users or 0
+    if se is None:  # one user: anything is possible
+        return Difference(mean, -math.inf, math.inf, 1.0, n)
+    alarm = (1 - confidence) / pairs
+    far = float(stdtrit(n - 1, 1 - alarm / 2)) * se
+    low, high = mean - far, mean + far
+    is_outside = low > 0 or high < 0
+    has_one_sign = len({float(np.sign(one.mean())) for one in by_seed}) == 1
+    return Difference(
+        mean,
+        low,
+        high,
+        _p_value(mean, se, n, pairs),
+        n,
+        is_outside and has_one_sign,
+        # Where only the seeds disagree, more users would not help.
+        None
+        if is_outside
+        else users_to_tell(mean, deviation=se * math.sqrt(n), alarm=alarm),
+    )
+
+
+def _p_value(mean: float, se: float, n: int, pairs: int) -> float:
+    """Of Student's test, times the number of pairs: below 0.05 as the interval says."""
+    if se == 0:
+        return 1.0 if mean == 0 else 0.0
+    return min(1.0, pairs * 2 * float(stdtr(n - 1, -abs(mean) / se)))
 
 
 def _listed(evaluations: Evaluation | Sequence[Evaluation]) -> Sequence[Evaluation]:

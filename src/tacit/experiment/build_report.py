@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import Damaged
-from tacit.evaluation.significance import paired_bootstrap
 from tacit.experiment.assemble import COULD_BE_RELEASED
+from tacit.experiment.pairs import pairs_with
 from tacit.experiment.privacy_card import current_card, write_card
 from tacit.experiment.saved_run import SavedRun, holding_of, load
 from tacit.experiment.settings import Experiment
 from tacit.files import write_atomically
-from tacit.keys import Key
 from tacit.method import Explainable
 from tacit.release import Unit, View
 from tacit.reporting.html import render
+from tacit.reporting.pairs import Paired
 from tacit.reporting.plain_words import released
 from tacit.reporting.report_data import (
     Contender,
     Curve,
     Estimate,
     Lead,
-    Paired,
     Report,
     User,
 )
@@ -35,8 +34,6 @@ from tacit.serving.recommender import Holding, Recommender
 from tacit.statement import Statement
 
 Json = Mapping[str, Any]
-
-_RESAMPLES = 2_000  # of users, for the intervals; a comparison has more
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,21 +170,11 @@ def _epsilon(statements: Sequence[Statement]) -> float | None:
 def _differences(
     judged: Mapping[str, Json], own: str, references: Sequence[str]
 ) -> tuple[Paired, ...]:
-    """The run minus each reference that was ranked for the same users."""
+    """The run beside each reference that was ranked for the same users."""
     if own not in judged:
         return ()
-    key, ours = Key.from_seed(0).at("report"), Evaluation.from_json(dict(judged[own]))
-    return tuple(
-        Paired(own, name, metric, d.mean, d.low, d.high, d.p_value)
-        for name in references
-        if name in judged
-        for metric, d in paired_bootstrap(
-            ours,
-            Evaluation.from_json(dict(judged[name])),
-            key=key.at(name),
-            resamples=_RESAMPLES,
-        ).items()
-    )
+    each = {name: Evaluation.from_json(dict(one)) for name, one in judged.items()}
+    return pairs_with(own, each, [name for name in references if name in judged])
 
 
 def _users(run: Finished) -> Lead:

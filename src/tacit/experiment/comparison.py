@@ -13,6 +13,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,6 @@ import numpy as np
 from tacit import check
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, BadValue
-from tacit.evaluation.significance import Difference, paired_bootstrap
 from tacit.experiment.assemble import COULD_BE_RELEASED, assemble, load_dataset
 from tacit.experiment.comparison_cost import Cost, cost_of_run, measure
 from tacit.experiment.comparison_grid import Contest, Grid, measured
@@ -31,12 +32,17 @@ from tacit.experiment.evaluate import (
     evaluate_among_all,
     evaluate_scores,
 )
-from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
+from tacit.experiment.needs import (
+    refuse_few_rounds,
+    refuse_missing_extras,
+    refuse_too_large,
+)
+from tacit.experiment.pairs import pair_of
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment
 from tacit.experiment.training import Nobody, Watch, train
-from tacit.keys import Key
 from tacit.release import EVERYONE, Standing, Unit, View
+from tacit.reporting.pairs import Paired
 from tacit.results import Evaluation, Groups, Metric, Pooled, pool
 from tacit.runtime.run import RunDirectory
 
@@ -113,17 +119,31 @@ class Comparison:
             raise BadValue(f"line {check.unknown(label, known)}")
         return known[label]
 
-    def differences(self, against: str) -> dict[str, dict[str, Difference]]:
-        """Every other line minus this one, with a paired bootstrap over users."""
-        # A fixed seed: the same runs have the same intervals every time.
-        reference, key = self.line(against), Key.from_seed(0).at("compare", against)
+    @property
+    def n_pairs(self) -> int:
+        """All pairs, because which ones are looked at depends on the figures."""
+        return max(1, math.comb(len(self.lines), 2))
+
+    @cached_property
+    def pairs(self) -> dict[frozenset[str], tuple[Paired, ...]]:
+        """Every two lines for each metric, the one with the larger mean first.
+
+        The intervals of all of them hold together with 95 %, for each metric.
+        """
+        each = {line.label: line.evaluations for line in self.lines}
         return {
-            line.label: paired_bootstrap(
-                line.evaluations, reference.evaluations, key=key.at(line.label)
-            )
-            for line in self.lines
-            if line.label != against
+            frozenset(pair): pair_of(*pair, each, n_pairs=self.n_pairs)
+            for pair in combinations(each, 2)
         }
+
+    def pair(self, one: str, other: str) -> tuple[Paired, ...]:
+        """Two lines for each metric."""
+        return self.pairs[frozenset((self.line(one).label, self.line(other).label))]
+
+    def pairs_with(self, label: str) -> tuple[Paired, ...]:
+        """The line of this label beside every other one."""
+        others = [line.label for line in self.lines if line.label != label]
+        return tuple(pair for other in others for pair in self.pair(label, other))
 
     def budgets(self) -> list[dict[str, Any]]:
         """One entry per line, public group and metric, where there are groups."""
@@ -191,6 +211,10 @@ def _refuse_impossible(
     out: Path,
 ) -> None:
     """Refuse what cannot be trained or fitted here; what is finished needs nothing."""
+    for contest in contests:
+        experiment = contest.runs[0][0]
+        if not RunDirectory(_place(out, contest, experiment)).experiment.exists():
+            refuse_few_rounds(experiment)
     methods = {contest.runs[0][0].method_name for contest in contests}
     left = [
         name
@@ -244,13 +268,7 @@ class _OnlyTexts(Nobody):
 
 def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
     """The line of a contest, and that of its untrained start if it was ranked for."""
-    runs = [
-        [
-            _run(experiment, out / contest.folder, draw, progress)
-            for draw, experiment in enumerate(draws)
-        ]
-        for draws in contest.runs
-    ]
+    runs = _runs(contest, out, progress)
     documents = [[run.result for run in of_seed] for of_seed in runs]
     costs = [
         cost_of_run(run.directory, document)
@@ -289,6 +307,20 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
     return [own, Line(contest.name, label, None, None, begun, is_baseline=True)]
 
 
+def _runs(contest: Contest, out: Path, progress: Progress) -> list[list[SavedRun]]:
+    """The finished runs of each seed; the first one that is missing is warmed up."""
+    runs, is_warm = [], False
+    for draws in contest.runs:
+        runs.append(list[SavedRun]())
+        for draw, experiment in enumerate(draws):
+            place = _place(out, contest, experiment, draw)
+            is_missing = not RunDirectory(place).result.exists()
+            warm = is_missing and not is_warm
+            runs[-1].append(finished_run(experiment, place, progress, warm=warm))
+            is_warm = is_warm or is_missing
+    return runs
+
+
 def _by_group(
     documents: Sequence[Mapping[str, Any]],
     evaluations: Sequence[Evaluation],
@@ -308,17 +340,20 @@ def _by_group(
     return found
 
 
-def _run(
-    experiment: Experiment, folder: Path, draw: int, progress: Progress
-) -> SavedRun:
-    """A finished run: read if it is there, else trained or resumed."""
+def _place(out: Path, contest: Contest, experiment: Experiment, draw: int = 0) -> Path:
+    """The directory of a run: read if it is finished, else trained or resumed."""
     # The first draw has no suffix: more draws later find it in its place.
     name = f"seed-{experiment.split_seed}" + (f"-draw-{draw}" if draw else "")
-    return finished_run(experiment, folder / name, progress)
+    return out / contest.folder / name
 
 
 def finished_run(
-    experiment: Experiment, path: Path, progress: Progress, *, page: bool = True
+    experiment: Experiment,
+    path: Path,
+    progress: Progress,
+    *,
+    page: bool = True,
+    warm: bool = False,
 ) -> SavedRun:
     """The run at `path`, trained if it is not there and continued if it began."""
     _refuse_links(path.parent, path)
@@ -327,7 +362,14 @@ def finished_run(
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
         watch = _OnlyTexts(progress.watch)
-        train(experiment, directory.path, resume=has_begun, watch=watch, page=page)
+        train(
+            experiment,
+            directory.path,
+            resume=has_begun,
+            watch=watch,
+            page=page,
+            warm=warm,
+        )
     progress.finished()
     return SavedRun(directory)
 
@@ -400,8 +442,18 @@ def _judged(
     budget: int,
 ) -> Line:
     folder = out / "baselines" / name
+    missing = [
+        one for one in experiments if not _baseline_file(out, name, one).exists()
+    ]
     found = [
-        evaluated_baseline(name, experiment, folder, progress, budget=budget)
+        evaluated_baseline(
+            name,
+            experiment,
+            folder,
+            progress,
+            budget=budget,
+            warm=experiment in missing[:1],
+        )
         for experiment in experiments
     ]
     evaluations = tuple(one.own for one in found)
@@ -429,6 +481,7 @@ def evaluated_baseline(
     progress: Progress,
     *,
     budget: int = 0,
+    warm: bool = False,
 ) -> EvaluatedBaseline:
     """The baseline's numbers in this folder, fitted first if they are not there."""
     path = folder / f"seed-{experiment.split_seed}.json"
@@ -437,7 +490,7 @@ def evaluated_baseline(
     digest = _digest({**measured(experiment), **fit})
     if not path.exists():
         progress.begins(f"{name}, seed {experiment.split_seed}")
-        _fit_baseline(name, experiment, path, digest, budget=budget)
+        _fit_baseline(name, experiment, path, digest, budget=budget, warm=warm)
     kept = read_document(path)
     if kept.get("digest") != digest:
         raise BadRun(
@@ -448,15 +501,23 @@ def evaluated_baseline(
     return EvaluatedBaseline(
         read(kept["evaluation"]),
         None if among_all is None else read(among_all),
-        Cost(seconds=kept.get("seconds"), peak_bytes=kept.get("peak_bytes")),
+        Cost(seconds=kept.get("seconds"), memory_bytes=kept.get("memory_bytes")),
     )
 
 
 def _fit_baseline(
-    name: str, experiment: Experiment, path: Path, digest: str, *, budget: int
+    name: str,
+    experiment: Experiment,
+    path: Path,
+    digest: str,
+    *,
+    budget: int,
+    warm: bool,
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
+    if warm:  # libraries and kernels are loaded before anything is measured
+        baseline_scorer(assembled, name)
     score, measured = measure(lambda: baseline_scorer(assembled, name, budget=budget))
     heldout = assembled.split.test
     own = evaluate_scores(assembled, score, heldout)

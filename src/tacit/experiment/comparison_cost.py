@@ -20,22 +20,21 @@ class Cost:
 
     Bytes are those of one client over a whole training. `client_seconds` is the time of
     the simulated training over its clients. `seconds` is what training, or the fit of a
-    baseline, took here. `peak_bytes` is the most that the process took meanwhile, data
-    and libraries included.
+    baseline, took here once it was warm: before the first one of a line is measured,
+    rounds of every phase (or a fit) were made and thrown away, so that libraries are
+    loaded and kernels compiled. `memory_bytes` is the most that it took on top of what
+    the process had before: its own, without libraries, data or other lines.
     """
 
     bytes_up: float | None = None
     bytes_down: float | None = None
     client_seconds: float | None = None
     seconds: float | None = None
-    peak_bytes: float | None = None
+    memory_bytes: float | None = None
 
     @classmethod
     def of_runs(cls, costs: Sequence[Cost]) -> Cost:
-        """Mean bytes, the time of the quickest run, the memory of the largest.
-
-        The first run of a process compiles kernels, which is no cost of a method.
-        """
+        """Mean bytes, the time of the quickest run, the memory of the largest."""
         found = {
             name: [asdict(one)[name] for one in costs] for name in cls.__annotations__
         }
@@ -56,24 +55,24 @@ _JOINED: Mapping[str, Callable[[Sequence[float]], float]] = {
     "bytes_down": _mean,
     "client_seconds": min,
     "seconds": min,
-    "peak_bytes": max,
+    "memory_bytes": max,
 }
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How long something took, and the most memory that the process had meanwhile."""
+    """How long work took, and the most memory that it took on top of what was there."""
 
     seconds: float
-    peak_bytes: int | None
+    memory_bytes: int | None
 
 
 def measure(work: Callable[[], T]) -> tuple[T, Measured]:
     """The result of the work, and what it took."""
-    memory.reset_peak()
+    meter = memory.Meter.started()
     start = time.perf_counter()
-    made = work()
-    return made, Measured(time.perf_counter() - start, memory.peak())
+    result = work()
+    return result, Measured(time.perf_counter() - start, meter.taken)
 
 
 def cost_of_run(directory: RunDirectory, result: Mapping[str, Any]) -> Cost:
@@ -84,5 +83,5 @@ def cost_of_run(directory: RunDirectory, result: Mapping[str, Any]) -> Cost:
         counted["bytes_down"] / clients,
         result["seconds"] / clients,
         result["seconds"],
-        counted.get("peak_bytes"),  # runs of earlier versions have none
+        counted.get("memory_bytes"),  # runs of earlier versions have none
     )

@@ -15,10 +15,11 @@ from tacit import check
 from tacit.errors import BadValue
 from tacit.experiment.assemble import load_dataset
 from tacit.experiment.impression_settings import missing_texts
+from tacit.experiment.needs import note_on_rounds
+from tacit.experiment.privacy_settings import PrivacySettings
 from tacit.experiment.registry import baseline_names, method_class
 from tacit.experiment.settings import (
     Experiment,
-    PrivacySettings,
     check_experiment,
     read_experiment,
     read_table,
@@ -78,7 +79,12 @@ class Grid:
         return contests
 
     def notes(self) -> list[str]:
-        """What a reader should know of targets for files without privacy."""
+        """What a reader should know of rounds, and of targets for files without any."""
+        read = (read_experiment(path, self.changes) for path in self.experiments)
+        return [*filter(None, map(note_on_rounds, read)), *self._switched_on()]
+
+    def _switched_on(self) -> list[str]:
+        """The mechanism of each file that has none, where there are targets."""
         if not any(t is not None and math.isfinite(t) for t in self.epsilons):
             return []
         tables = (read_table(path, self.changes) for path in self.experiments)

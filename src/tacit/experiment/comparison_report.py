@@ -1,27 +1,26 @@
-"""A comparison as a page: every line, the trade-off and the paired differences.
+"""A comparison as a page: every line, the trade-off and the pairs.
 
-Differences are those to the line that was asked for, to popularity, and of each method
-to itself without privacy.
+Shown are the pairs with the line that was asked for, with popularity, and of each
+method with itself without privacy; each pair once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 
-from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison, Line
 from tacit.experiment.comparison_verdict import verdict_of
 from tacit.release import Standing
 from tacit.reporting.interval_plot import Point
+from tacit.reporting.pairs import Paired, each_once
 from tacit.reporting.plain_words import is_a_promise
 from tacit.reporting.report_data import (
     Contender,
     Costs,
     Estimate,
     Lead,
-    Paired,
     Report,
     Tradeoff,
 )
@@ -29,14 +28,8 @@ from tacit.reporting.report_data import (
 _POPULARITY = "popularity"
 
 
-def comparison_of(
-    found: Comparison,
-    differences: Mapping[str, Mapping[str, Difference]],
-    *,
-    against: str,
-    command: str,
-) -> Report:
-    """What `tacit compare` shows; `differences` are those to the line `against`."""
+def comparison_of(found: Comparison, *, against: str, command: str) -> Report:
+    """What `tacit compare` shows; the pairs with the line `against` come first."""
     first = found.lines[0].evaluations[0]  # all lines have the same users
     shown = (("test impressions per seed", f"{len(first):,}"),)
     return Report(
@@ -54,40 +47,25 @@ def comparison_of(
         ),
         comparison=tuple(_contestant(line) for line in found.lines),
         tradeoff=_tradeoff(found),
-        differences=(
-            *_paired(differences, against),
-            *_against_popularity(found, against),
-            *_against_no_privacy(found, against),
-        ),
+        differences=_pairs(found, against),
         verdict=verdict_of(found),
         costs=tuple(Costs(line.label, **asdict(line.cost)) for line in found.lines),
     )
 
 
-def _paired(
-    differences: Mapping[str, Mapping[str, Difference]], against: str
-) -> Iterator[Paired]:
-    for label, by_metric in differences.items():
-        for metric, d in by_metric.items():
-            yield Paired(label, against, metric, d.mean, d.low, d.high, d.p_value)
-
-
-def _against_popularity(found: Comparison, asked: str) -> Iterator[Paired]:
-    """Every line minus popularity, unless that was asked for anyway."""
+def _pairs(found: Comparison, against: str) -> tuple[Paired, ...]:
     labels = {line.label for line in found.lines}
-    if _POPULARITY in labels - {asked}:
-        yield from _paired(found.differences(_POPULARITY), _POPULARITY)
+    references = [against, *(name for name in (_POPULARITY,) if name in labels)]
+    shown = [pair for label in references for pair in found.pairs_with(label)]
+    return each_once([*shown, *_with_no_privacy(found)])
 
 
-def _against_no_privacy(found: Comparison, asked: str) -> Iterator[Paired]:
-    """Every private line minus the same method without privacy."""
+def _with_no_privacy(found: Comparison) -> Iterator[Paired]:
+    """Every private line beside the same method without privacy."""
     bare = {line.name: line.label for line in found.lines if line.target == math.inf}
-    for name, label in bare.items():
-        own = {line.label for line in found.lines if line.name == name}
-        if label == asked:
-            continue
-        every = found.differences(label)
-        yield from _paired({k: d for k, d in every.items() if k in own}, label)
+    for line in found.lines:
+        if line.name in bare and line.label != bare[line.name]:
+            yield from found.pair(line.label, bare[line.name])
 
 
 def _epsilons(found: Comparison) -> Lead:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tacit.evaluation.significance import Interval, paired_interval
 from tacit.experiment.comparison import Comparison, Line
-from tacit.reporting.verdict import Choice, Price, Reason, Rival, Verdict
+from tacit.reporting.pairs import Paired
+from tacit.reporting.verdict import Choice, Price, Reason, Verdict
 
-_ALARM = 0.05  # the chance that any interval of a comparison is wrong
 _ROUNDING = 1 + 1e-6  # calibration may end a rounding above its target
 _POPULARITY = ("private_popularity", "federated_popularity", "popularity")
 
@@ -22,18 +21,13 @@ def verdict_of(found: Comparison) -> Verdict:
 
 @dataclass(frozen=True, eq=False)
 class _Contest:
-    """All lines, and how sure one of their differences must be."""
+    """All lines, and the metric that decides."""
 
     found: Comparison
 
     @property
     def metric(self) -> str:
         return next(iter(self.found.lines[0].evaluations[0].values))
-
-    @property
-    def n_pairs(self) -> int:
-        """All pairs, because which ones are looked at depends on the figures."""
-        return max(1, math.comb(len(self.found.lines), 2))
 
     def verdict(self) -> Verdict:
         lines, seeds = self.found.lines, self.found.seeds
@@ -48,7 +42,7 @@ class _Contest:
             self.metric,
             len(users),
             len(seeds),
-            self.n_pairs,
+            self.found.n_pairs,
             tuple(chosen),
             tuple(self._prices()),
             tuple(one.label for one in lines if one.is_unproven),
@@ -80,14 +74,14 @@ class _Contest:
             self._mean(chosen),
             chosen.name in _POPULARITY,
             self._reason(chosen, unbeaten, lines),
-            tuple(self._rival(chosen, one) for one in reversed(others)),
+            tuple(self._pair(chosen, one) for one in reversed(others)),
         )
 
     def _beats(self, one: Line, other: Line) -> bool:
         if one is other:
             return False
-        found = self._interval(one, other)
-        return found.is_told_apart and found.mean > 0
+        found = self._pair(one, other)
+        return found.is_told_apart and found.method == one.label
 
     def _reason(
         self, chosen: Line, unbeaten: Sequence[Line], lines: Sequence[Line]
@@ -101,37 +95,21 @@ class _Contest:
         equals = [line for line in unbeaten if line is not chosen]
         return _of_tie(chosen, min(equals, key=_order)) if equals else Reason.UNBEATEN
 
-    def _rival(self, chosen: Line, other: Line) -> Rival:
-        found = self._interval(chosen, other)
-        return Rival(
-            other.label,
-            self._mean(other),
-            found.mean,
-            found.low,
-            found.high,
-            found.is_told_apart,
-        )
-
     def _prices(self) -> list[Price]:
-        """What each method loses at each epsilon, where it was run without privacy."""
+        """Each method at each epsilon, beside itself without privacy if it was run."""
         free = {line.name: line for line in self.found.lines if line.is_open}
         return [
-            Price(
-                line.name, line.epsilon, gap.mean, gap.low, gap.high, gap.is_told_apart
-            )
+            Price(line.name, line.epsilon, self._pair(free[line.name], line))
             for line in self.found.lines
             if line.provable is not None and line.epsilon and line.name in free
-            for gap in [self._interval(free[line.name], line)]
         ]
 
     def _mean(self, line: Line) -> float:
         return line.pooled()[self.metric].mean
 
-    def _interval(self, a: Line, b: Line) -> Interval:
-        sure = 1 - _ALARM / self.n_pairs
-        return paired_interval(
-            a.evaluations, b.evaluations, self.metric, confidence=sure
-        )
+    def _pair(self, a: Line, b: Line) -> Paired:
+        pairs = self.found.pair(a.label, b.label)
+        return next(pair for pair in pairs if pair.metric == self.metric)
 
 
 def _keys() -> dict[Reason, Callable[[Line], float]]:

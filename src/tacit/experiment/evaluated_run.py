@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from tacit import check
 from tacit.errors import Refused
-from tacit.evaluation.significance import Difference, paired_bootstrap
-from tacit.experiment.assemble import assemble, root_key
+from tacit.experiment.assemble import assemble
+from tacit.experiment.pairs import pairs_with
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.training import Nobody, Watch, evaluate_all, last_state, reading
+from tacit.reporting.pairs import Paired
 from tacit.results import Evaluation
 from tacit.runtime.run import ONLY
 
@@ -25,13 +26,13 @@ _COUNTED = ("clients_per_second", "bytes_up", "bytes_down")
 class EvaluatedRun:
     """The metrics of a run and its baselines, and the paired differences of both.
 
-    `differences` has, for each baseline, what the method has more of every metric.
+    `differences` has the method and each baseline for every metric, the better first.
     """
 
     method: str
     users: Users
     evaluations: Mapping[str, Evaluation]
-    differences: Mapping[str, Mapping[str, Difference]]
+    differences: tuple[Paired, ...]
     result: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class EvaluatedRun:
             "metrics": own["metrics"],
             "groups": own["groups"],
             "methods": {name: d["metrics"] for name, d in documents.items()},
-            "differences": self.differences,
+            "differences": [asdict(pair) for pair in self.differences],
             "epsilons": self.result["epsilons"],
             "seconds": self.result["seconds"],
             "simulation_only": {key: simulated[key] for key in _COUNTED},
@@ -56,7 +57,7 @@ def evaluate_run(
     """Rank for the held-out users of the run in this directory.
 
     The method and its baselines rank for the same users, so their differences are
-    bootstrapped in pairs. Refuses a release, which holds nobody out.
+    those of pairs. Refuses a release, which holds nobody out.
     """
     check.one_of(("test", "validation"), users=users)
     saved = SavedRun.at(path)
@@ -73,10 +74,5 @@ def evaluate_run(
     heldout = split.test if users == "test" else split.validation
     found = evaluate_all(assembled, state, heldout, watch=watch)
     name = experiment.method_name
-    key = root_key(experiment).at("bootstrap")  # the same interval every time
-    differences = {
-        other: paired_bootstrap(found[name], evaluation, key=key.at(other))
-        for other, evaluation in found.items()
-        if other != name
-    }
-    return EvaluatedRun(name, users, found, differences, result)
+    others = [other for other in found if other != name]
+    return EvaluatedRun(name, users, found, pairs_with(name, found, others), result)

@@ -13,26 +13,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.evaluation.significance import Difference
 from tacit.experiment.comparison import Comparison
 from tacit.experiment.comparison_grid import Grid, target_word
 from tacit.experiment.comparison_report import comparison_of
 from tacit.files import write_atomically, write_json
 from tacit.reporting import tables
 from tacit.reporting.html import render
+from tacit.reporting.pairs import Paired
 from tacit.reporting.report_data import Report
 from tacit.reporting.verdict import sentences
 
-_FIGURES = ("mean", "low", "high", "p_value")  # of a difference
+_BESIDE = {  # columns of the line `against`: by how much this row is better
+    "against": "against",
+    **{f"difference_{name}": name for name in ("mean", "low", "high", "p_value")},
+}
 
 
 @dataclass(frozen=True, eq=False)
 class FinishedComparison:
-    """All lines, their differences to the line `against`, and what to use."""
+    """All lines, each beside the line `against`, and what to use."""
 
     comparison: Comparison
     against: str
-    differences: Mapping[str, Mapping[str, Difference]]
     report: Report
 
     @classmethod
@@ -41,10 +43,14 @@ class FinishedComparison:
     ) -> FinishedComparison:
         """The verdict of what was compared; by default against the first line."""
         line = found.lines[0] if against is None else found.line(against)
-        differences = found.differences(line.label)
         command = _command(grid, line.label)
-        report = comparison_of(found, differences, against=line.label, command=command)
-        return cls(found, line.label, differences, report)
+        report = comparison_of(found, against=line.label, command=command)
+        return cls(found, line.label, report)
+
+    @property
+    def pairs(self) -> list[Paired]:
+        """Every other line and the one that they are compared with, for each metric."""
+        return [pair for pair in self.report.differences if pair.has(self.against)]
 
     @property
     def words(self) -> list[str]:
@@ -67,19 +73,22 @@ class FinishedComparison:
             "against": self.against,
             "cells": found.cells(),
             "budgets": found.budgets(),
-            "differences": self._differences(),
+            "differences": [asdict(pair) for pair in self.report.differences],
             "costs": found.costs(),
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every line and metric, with the difference to `against` and the costs."""
+        """Every line and metric, by how much it is better than `against`, and costs."""
         costs = {one["label"]: one for one in self.comparison.costs()}
-        pairs = {(one["label"], one["metric"]): one for one in self._differences()}
+        better: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for pair in self.pairs:
+            other = pair.against if pair.method == self.against else pair.method
+            better[other, pair.metric] = asdict(pair.seen_from(other))
         rows = []
         for cell in self.comparison.cells():
-            pair = pairs.get((cell["label"], cell["metric"]), {})
-            differences = {f"difference_{name}": pair.get(name) for name in _FIGURES}
-            rows.append({**cell, **differences, **costs[cell["label"]]})
+            found = better.get((cell["label"], cell["metric"]), {})
+            beside = {name: found.get(key) for name, key in _BESIDE.items()}
+            rows.append({**cell, **beside, **costs[cell["label"]]})
         return rows
 
     def write(self, out: Path, *, csv: Sequence[Path] = ()) -> None:
@@ -89,21 +98,6 @@ class FinishedComparison:
         for path in (out / "comparison.csv", *csv):
             write_atomically(path, text.encode())
         write_atomically(out / "comparison.html", render(self.report).encode())
-
-    def _differences(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "label": label,
-                "metric": metric,
-                "mean": d.mean,
-                "low": d.low,
-                "high": d.high,
-                "p_value": d.p_value,
-                "n_users": d.n,
-            }
-            for label, by_metric in self.differences.items()
-            for metric, d in by_metric.items()
-        ]
 
 
 def _command(grid: Grid, against: str) -> str:

@@ -1,7 +1,7 @@
 """What contenders need, checked before the first of them is fitted.
 
-A missing module or a matrix that no memory can hold would otherwise be found after
-hours of training, when the last baseline is fitted.
+A missing module, a matrix that no memory can hold or too few rounds would otherwise be
+found after hours of training.
 """
 
 from __future__ import annotations
@@ -13,9 +13,38 @@ from tacit import memory
 from tacit.baselines.ranker import Ranker, SizedRanker
 from tacit.errors import MissingExtra, Refused
 from tacit.experiment.registry import baseline, baseline_class, method_class
-from tacit.experiment.settings import EvaluateSettings
+from tacit.experiment.settings import EvaluateSettings, Experiment
 
+_FAR_FEWER = 5  # times fewer than the usual rounds
 _SHARE = 0.9  # of the free memory; the rest is for the data and for ranking
+
+
+def refuse_few_rounds(experiment: Experiment) -> None:
+    """Refuse a new run whose rounds break what its method promises of its lists."""
+    run, privacy = experiment.run, experiment.privacy
+    # A refresh goes on from what was learnt; rates by group leave no phase to choose.
+    if run.refreshes is not None or privacy.budgets == "sample":
+        return
+    if privacy.target_epsilon is None:
+        return
+    why = experiment.method.needs_rounds(run.rounds, experiment.sampler)
+    if why is not None:
+        raise Refused(f"run.rounds={run.rounds} is too few: {why}")
+
+
+def note_on_rounds(experiment: Experiment) -> str | None:
+    """A sentence if a run has far fewer rounds than its method usually takes.
+
+    FedVAE in 3 rounds on an invented world: NDCG@100 .12, where random lists have .11.
+    """
+    rounds, usual = experiment.run.rounds, experiment.method.usual_rounds
+    if experiment.run.refreshes is not None or rounds * _FAR_FEWER > usual:
+        return None
+    return (
+        f"run.rounds={rounds}: {experiment.method_name} usually takes {usual}, and "
+        "learns next to nothing in so few; leave rounds out, or set "
+        f"run.rounds={usual}"
+    )
 
 
 def refuse_missing_extras(methods: Iterable[str], baselines: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from tacit.experiment.assemble import (
     assemble_public,
     declared_catalog,
 )
+from tacit.experiment.needs import note_on_rounds, refuse_few_rounds
 from tacit.experiment.privacy_card import serving_of
 from tacit.experiment.settings import (
     Experiment,
@@ -48,6 +49,11 @@ class PlannedExperiment:
         assembled = self.assembled
         return assembled.method.outlook(assembled.plan, assembled.split.catalog)
 
+    @property
+    def note(self) -> str | None:
+        """What to know of its rounds, if there are far fewer than usual."""
+        return note_on_rounds(self.assembled.experiment)
+
     def document(self) -> dict[str, Any]:
         """Everything as plain data, as `tacit plan --json` prints it."""
         assembled, told = self.assembled, self.account
@@ -64,6 +70,7 @@ class PlannedExperiment:
             "privacy": privacy_settings(method),
             "cost": self.cost,
             "outlook": self.outlook,
+            "note": self.note,
             "serving": self.serving,
             "groups": assembled.plan.groups,
             "as_one_epsilon": assembled.as_one_epsilon,
@@ -80,6 +87,7 @@ def plan_experiment(
     an operator whose clients keep them, the plan follows from what is declared.
     `progress` is told how many texts have become vectors, if any must.
     """
+    refuse_few_rounds(experiment)
     absent = _absent_events(experiment)
     if absent is None:
         assembled = assemble(experiment, progress=progress)

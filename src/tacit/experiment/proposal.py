@@ -43,7 +43,8 @@ name = "gram"           # counts items, then relates them; ranks on the device
 {privacy}
 [run]
 seed = 0                # used by simulations only
-rounds = 3              # to count items, relate them, and load more on tastes
+# rounds = 3            # by default what the method needs: gram counts items, relates
+                        # them, and loads more on tastes
 sampler = {{ name = "everyone" }}
 
 [evaluate]

@@ -34,6 +34,7 @@ from tacit.evaluation.paper_protocols import named
 from tacit.evaluation.released_metric import Measured, ReleasedMetric
 from tacit.experiment import impression_settings
 from tacit.experiment.dataclass_fields import Problems
+from tacit.experiment.privacy_settings import PrivacySettings
 from tacit.experiment.registry import (
     baseline_class,
     baseline_names,
@@ -41,6 +42,7 @@ from tacit.experiment.registry import (
     method_names,
 )
 from tacit.experiment.serve_settings import ServeSettings
+from tacit.experiment.starting_points import with_method_of
 from tacit.mechanisms.item_selection import ItemSelection
 from tacit.method import Method
 from tacit.privacy import UNPROTECTED
@@ -52,7 +54,6 @@ from tacit.sampling import (
     PoissonByGroup,
     Sampler,
 )
-from tacit.transport.channels import channel
 
 Table = Mapping[str, Any]
 
@@ -178,65 +179,10 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class PrivacySettings:
-    """The channel of the reports, and the privacy budget of the run."""
-
-    mechanism: str = "none"  # what protects reports; its fields stand beside it
-    channel: str = "direct"
-    delta: float | None = None
-    target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
-    # whose eyes the target is for, over the channel "two_servers"; by default server
-    target_view: Literal["server", "release"] | None = None
-    # a category of the profiles that is public; or, in a simulation, how many users
-    # choose each group: { strict = 54, balanced = 37, open = 9 }, drawn by the seed
-    groups: str | Mapping[str, float] | None = None
-    budgets: Literal["scale", "sample"] = "scale"  # how groups get budgets of their own
-    # below it a shuffler delivers nothing; all: everybody whom the plan speaks of
-    min_contributors: int | Literal["all"] = 1
-    # of them, how many may be one attacker's: the shuffler's line is for the others
-    assumed_sybils: int = 0
-    # what a real relay counts: uploads of anybody, or tickets that it gave one per user
-    counted_by: Literal["tickets", "uploads"] = "tickets"
-    contact: str | None = None  # who answers questions; stands on the privacy card
-
-    def __post_init__(self) -> None:
-        check.one_of(("scale", "sample"), budgets=self.budgets)
-        channel(self.channel)
-        if self.min_contributors != "all":
-            check.at_least(1, min_contributors=self.min_contributors)
-        check.not_negative(assumed_sybils=self.assumed_sybils)
-        check.one_of(("uploads", "tickets"), counted_by=self.counted_by)
-        if self.delta is not None:
-            check.fraction(delta=self.delta)
-        self._check_groups()
-        self._check_targets()
-
-    def _check_groups(self) -> None:
-        if not isinstance(self.groups, Mapping):
-            return
-        if not self.groups:
-            raise BadValue("groups={} must name at least one group and its share")
-        for group, share in self.groups.items():
-            check.positive(remedy="", **{f"groups.{group}": share})
-
-    def _check_targets(self) -> None:
-        if not isinstance(self.target_epsilon, Mapping):
-            if self.target_epsilon is not None:
-                check.positive(target_epsilon=self.target_epsilon)
-            return
-        for group, target in self.target_epsilon.items():
-            check.positive(remedy="", **{f"target_epsilon.{group}": target})
-        if self.groups is None:
-            raise BadValue(
-                "a target_epsilon for each group needs groups: name a category of the "
-                "profiles that is public, such as groups = 'gender'"
-            )
-
-
-@dataclass(frozen=True)
 class RunSettings:
     """The number of rounds, who takes part in them, and the purpose of the run.
 
+    A table without rounds has the usual ones of its method (`Method.usual_rounds`).
     A simulation draws from its seed, and whoever knows the seed can subtract the noise.
     A release draws from the operating system; its model may be published.
     """
@@ -402,13 +348,21 @@ _NOT_TOML = (tomllib.TOMLDecodeError, RecursionError)
 
 
 def read_table(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """A TOML file with changes applied, not checked yet."""
+    """A TOML file with changes applied, not checked yet.
+
+    Where a change names another method, the file's rounds and hyper-parameters were
+    not meant for it: it begins as this method should.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadExperiment(str(path), [_no_such_file(path)]) from None
     except (OSError, UnicodeDecodeError, *_NOT_TOML) as error:
         raise BadExperiment(str(path), [f"cannot be read as TOML: {error}"]) from error
+    wanted: dict[str, Any] = {}
+    for change in changes:
+        _apply(change, wanted)
+    table = with_method_of(wanted, table)
     for change in changes:
         _apply(change, table)
     return table
@@ -437,7 +391,7 @@ def check_experiment(
         raise BadExperiment(where, [*problems.found, *moved])
     privacy, own = _privacy(table.get("privacy", {}), problems)
     name, method = _method(table.get("method", {}), privacy, own, problems)
-    run = problems.read(RunSettings, table.get("run", {}), "run")
+    run = problems.read(RunSettings, _with_rounds(table.get("run", {}), method), "run")
     evaluate = problems.read(EvaluateSettings, table.get("evaluate", {}), "evaluate")
     if run and run.refreshes:
         run = dataclasses.replace(run, refreshes=relative_to / run.refreshes)
@@ -488,6 +442,13 @@ def check_experiment(
         metadata,
         serve,  # type: ignore[arg-type]
     )
+
+
+def _with_rounds(run: object, method: Method | None) -> object:
+    """The table [run] with the usual rounds of the method, if it gives none."""
+    if not isinstance(run, Mapping) or method is None:
+        return run
+    return {"rounds": method.usual_rounds, **run}
 
 
 def _world(data: DataSettings | None, problems: Problems) -> World | NewsWorld | None:

@@ -1,9 +1,10 @@
 """How to begin with each method on a table of users and items.
 
-A method of sums needs a few rounds of everyone, a network a hundred rounds of some. The
-settings are those of `experiments/`, where each method was tried on MovieLens; nobody
-has tuned them for another table. Methods that need more than users and items (features,
-impressions, texts) have no starting point: they need an experiment file of their own.
+A method of sums needs a few rounds of everyone, a network a hundred rounds of some:
+`Method.usual_rounds`. The settings are those of `experiments/`, where each method was
+tried on MovieLens; nobody has tuned them for another table. Methods that need more than
+users and items (features, impressions, texts) have no starting point: they need an
+experiment file of their own.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from typing import Any
 
 from tacit import check
 from tacit.errors import BadValue
+from tacit.experiment.privacy_settings import PrivacySettings
 from tacit.experiment.registry import method_class, method_names
-from tacit.experiment.settings import PrivacySettings
 
 Sections = Mapping[str, Mapping[str, Any]]
 
 _EVERYONE = {"name": "everyone"}
 _SOME = {"name": "poisson", "rate": 0.3}
 STARTING_POINTS: Mapping[str, Sections] = {
-    "dpals": {"run": {"rounds": 4, "sampler": _EVERYONE}, "evaluate": {"every": 4}},
-    "dpmf": {"run": {"rounds": 61, "sampler": _SOME}, "evaluate": {"every": 30}},
-    "dpvae": {"run": {"rounds": 151, "sampler": _SOME}, "evaluate": {"every": 50}},
-    "federated_popularity": {"run": {"rounds": 1, "sampler": {"name": "once"}}},
+    "dpals": {"run": {"sampler": _EVERYONE}, "evaluate": {"every": 4}},
+    "dpmf": {"run": {"sampler": _SOME}, "evaluate": {"every": 30}},
+    "dpvae": {"run": {"sampler": _SOME}, "evaluate": {"every": 50}},
+    "federated_popularity": {"run": {"sampler": {"name": "once"}}},
     "fedvae": {
         "method": {
             "hidden": [],
@@ -38,11 +39,11 @@ STARTING_POINTS: Mapping[str, Sections] = {
             "rate": 0.01,
             "count_rounds": 1,
         },
-        "run": {"rounds": 151, "sampler": _SOME},
+        "run": {"sampler": _SOME},
         "evaluate": {"every": 50},
     },
-    "fmf_ldp": {"run": {"rounds": 2, "sampler": {"name": "once"}}},
-    "gram": {"run": {"rounds": 3, "sampler": _EVERYONE}},
+    "fmf_ldp": {"run": {"sampler": {"name": "once"}}},
+    "gram": {"run": {"sampler": _EVERYONE}},
 }
 _KEPT_OF_RUN = ("purpose", "seed", "chunk", "checkpoint_every")
 _PRIVATE = ("central", "local")  # the first of these that a method offers
@@ -72,11 +73,31 @@ def with_method(
     changed["method"] = {**start.get("method", {}), **given}
     run = changed.get("run", {})
     kept = {key: value for key, value in run.items() if key in _KEPT_OF_RUN}
-    changed["run"] = kept | dict(start["run"])
+    usual = {"rounds": method_class(name).usual_rounds}
+    changed["run"] = kept | usual | dict(start["run"])
     changed["privacy"] = _privacy(name, changed.get("privacy", {}))
     evaluate = {k: v for k, v in changed.get("evaluate", {}).items() if k != "every"}
     changed["evaluate"] = evaluate | dict(start.get("evaluate", {}))
     return copy.deepcopy(changed)
+
+
+def with_method_of(
+    wanted: Mapping[str, Any], table: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The table, begun anew if another method is wanted that has a starting point.
+
+    Sections that are none are left as they are: they are refused when they are checked.
+    """
+    other, own = (one.get("method") for one in (wanted, table))
+    sections = (own, *(table.get(name, {}) for name in ("run", "privacy", "evaluate")))
+    if not isinstance(other, Mapping) or not all(
+        isinstance(one, Mapping) for one in sections
+    ):
+        return dict(table)
+    name = other.get("name")
+    if not isinstance(name, str) or name not in STARTING_POINTS:
+        return dict(table)
+    return with_method(table, name)
 
 
 def _start(name: str) -> Sections:

@@ -28,7 +28,12 @@ from tacit.experiment.evaluate import (
     scorers,
 )
 from tacit.experiment.kept_evaluations import KeptEvaluations, Ranked
-from tacit.experiment.needs import refuse_missing_extras, refuse_too_large
+from tacit.experiment.needs import (
+    note_on_rounds,
+    refuse_few_rounds,
+    refuse_missing_extras,
+    refuse_too_large,
+)
 from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import (
@@ -37,7 +42,7 @@ from tacit.experiment.settings import (
     privacy_settings,
 )
 from tacit.files import write_atomically
-from tacit.method import Server
+from tacit.method import Server, SumMethod
 from tacit.plans import Plan
 from tacit.release import Unit, View
 from tacit.results import Evaluation
@@ -49,7 +54,7 @@ from tacit.serving.model_file import Model, save_model
 from tacit.statement import Account, Statement
 
 AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
-_PEAK = "peak_bytes"  # the most memory that the process has had by a round's end
+_MEMORY = "memory_bytes"  # the most that a round took on top of what was there before
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -125,6 +130,7 @@ def train(
     watch: Watch | None = None,
     page: bool = True,
     gather: Gather | None = None,
+    warm: bool = False,
 ) -> Outcome:
     """Train, evaluate on the test users and write every file of the run.
 
@@ -132,12 +138,16 @@ def train(
     Without a `page` the charts of report.html are not drawn, which takes longer than a
     small run: `tacit report` draws them from the other files when somebody asks.
     `gather` gets data and users together, by default on this machine. Where the users
-    are elsewhere, nobody is held out here and nobody is ranked for.
+    are elsewhere, nobody is held out here and nobody is ranked for. With `warm`, rounds
+    of a simulation are played and thrown away before any is measured (`warm_up`).
     """
     watch, directory = watch or Nobody(), RunDirectory(out)
     with directory.locked():  # until the last file: nobody else writes in between
-        memory.reset_peak()
+        if not directory.experiment.exists():  # one that has begun may end
+            refuse_few_rounds(experiment)
         experiment = _begun(experiment, directory, resume=resume)
+        if (note := note_on_rounds(experiment)) is not None:
+            watch.say(f"note: {note}")
         watch.say("preparing the data")
         if gather is None:
             assembled = assemble(
@@ -168,6 +178,8 @@ def train(
         inputs = _inputs(assembled)
         _refuse_other_inputs(inputs, directory)  # before any noise is drawn again
         card = _write_down(assembled, directory, inputs)
+        if warm:
+            warm_up(assembled)
         state = _train(assembled, directory, watch)
         save_model(
             finished_model(assembled, state.server),
@@ -440,19 +452,21 @@ def _progress(
 
 
 def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State:
-    experiment = assembled.experiment
+    experiment, meter = assembled.experiment, memory.Meter.started()
     started = time.perf_counter()
 
     def observe(state: State, tally: Tally) -> Facts:
         nonlocal started
-        seconds = time.perf_counter() - started
+        seconds, taken = time.perf_counter() - started, meter.taken
         nodes = _node_facts(tally)
         if experiment.is_release:
             return nodes  # in a release every count would be one over private users
         looked = _look(assembled, state, tally)
-        started = time.perf_counter()  # looking does not count as training
+        if looked:  # looking does not count as training
+            memory.settle()
+        started = time.perf_counter()
         counted = {name: getattr(tally, name) for name in _COUNTED}
-        seen = counted | {_PEAK: memory.peak()} | looked
+        seen = counted | {_MEMORY: taken} | looked
         return {"seconds": seconds, **nodes, ONLY: seen}
 
     planned, every = assembled.plan.rounds, experiment.run.checkpoint_every
@@ -468,6 +482,20 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         watch.round(state.server.round, planned, facts)
     # None: all rounds were played before, and the run was killed after the last one.
     return last_state(assembled, directory) if state is None else state
+
+
+def warm_up(assembled: Assembled) -> None:
+    """Play a round of every phase and forget them: libraries and kernels are loaded.
+
+    The rounds themselves are the same as ever afterwards: they follow from the state.
+    """
+    simulation, method = assembled.simulation, assembled.method
+    assert not assembled.experiment.is_release, "its noise is drawn once"
+    phases = method.phases(assembled.plan) if isinstance(method, SumMethod) else ()
+    last = max((phase.rounds.start for phase in phases), default=0)
+    for state, _ in simulation.run(simulation.start()):
+        if state.server.round > last:
+            return
 
 
 def _node_facts(tally: Tally) -> dict[str, Any]:
@@ -543,7 +571,7 @@ def _result(
             **_without_noise(assembled, state),
             **counted,
             "clients_per_second": counted["took_part"] / seconds if seconds else None,
-            "peak_bytes": _largest(line[ONLY].get(_PEAK) for line in rounds),
+            _MEMORY: _largest(line[ONLY].get(_MEMORY) for line in rounds),
             "evaluations": {n: e.to_json() for n, e in evaluations.items()},
             AMONG_ALL: {n: e.to_json() for n, e in among_all.items()},
         },

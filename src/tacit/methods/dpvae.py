@@ -112,6 +112,7 @@ class DpVae(SumMethod):
     Leave `head` and `latent` out to have them follow from the plan.
     """
 
+    usual_rounds: ClassVar[int] = 151
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
         "central": CentralGaussian,

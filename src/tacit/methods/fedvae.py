@@ -96,6 +96,7 @@ _NOT_IN_THE_PAPER = ("groups", "count_rounds", "variational", "tied", "loss")
 class FedVae(SumMethod):
     """A variational autoencoder of histories, learnt from clients' gradients."""
 
+    usual_rounds: ClassVar[int] = 151
     mechanisms: ClassVar[Mechanisms] = {"none": Unprotected, "central": CentralGaussian}
 
     mode: Literal["sound", "paper"] = "sound"

@@ -75,6 +75,7 @@ _RATE, _VOTES_RATE = 0.1, 1e-3
 class FmfLdp(SumMethod):
     """Learns item factors from protected gradients; user factors stay on the client."""
 
+    usual_rounds: ClassVar[int] = 2
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
         "local": LocalPrivUnit,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
 from tacit.reporting.guarantees import rounded_up, sentence
+from tacit.reporting.pairs import Paired
 from tacit.reporting.plain_words import (
     NO_RELEASE,
     is_a_promise,
@@ -27,7 +28,6 @@ from tacit.reporting.report_data import (
     Estimate,
     Groups,
     Lead,
-    Paired,
     Report,
     Tradeoff,
     User,
@@ -47,7 +47,6 @@ RELEASED = (
     "promised to them below."
 )
 _BARE = ", no privacy"  # ends the name of a private method that was trained without
-_ITSELF = "itself without privacy"
 _BARS = (
     "with one standard error where there is one. Green: a proven epsilon of 8 or less "
     "covers a user's whole history. Gray: nothing is promised, or hardly anything."
@@ -212,17 +211,16 @@ def _points(tradeoff: Tradeoff) -> str:
 
 def _differences(report: Report) -> str:
     note = (
-        "Each is a difference on the same users, with an interval of 95 %. The "
-        "interval comes from drawing users anew, and speaks of other users, not of "
-        "other seeds. One that holds zero leaves open which is better."
+        "Each pair stands once, the larger mean first: how far it is ahead on the same "
+        "users. The intervals hold together with 95 % and speak of other users, not of "
+        "other training runs. Where two are not told apart, the last column says how "
+        "many test users would tell such a difference, with a power of 80 %."
     )
-    order = {contender.method: i for i, contender in enumerate(report.comparison)}
     by_metric: dict[str, list[Paired]] = {}
-    for pair in sorted(report.differences, key=lambda pair: order.get(pair.method, 0)):
+    for pair in report.differences:
         by_metric.setdefault(pair.metric, []).append(pair)
     first, *others = (
-        elements.table(_difference_table(name, some), heads=1)
-        for name, some in by_metric.items()
+        elements.table(tables.differences(some), heads=1) for some in by_metric.values()
     )
     body = elements.paragraph(note, quiet=True) + first
     if others:
@@ -230,34 +228,11 @@ def _differences(report: Report) -> str:
     return elements.section("differences", "How sure the differences are", body)
 
 
-def _difference_table(metric: str, pairs: Sequence[Paired]) -> tables.Table:
-    """One row per method and one column per reference, the usual ones first."""
-    cells: dict[str, dict[str, str]] = {}
-    for pair in pairs:
-        told = f"{pair.mean:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]"
-        cells.setdefault(pair.method, {})[_reference(pair)] = told
-    known = dict.fromkeys(name for row in cells.values() for name in row)
-    usual = ("popularity", _ITSELF)
-    named = sorted(known, key=lambda n: usual.index(n) if n in usual else len(usual))
-    rows = tuple(
-        (method, *(row.get(name, tables.MISSING) for name in named))
-        for method, row in cells.items()
-    )
-    header = ("method", *(f"minus {name}" for name in named))
-    numeric = frozenset(range(1, len(header)))
-    return tables.Table(f"Differences in {metric}", header, rows, numeric)
-
-
-def _reference(pair: Paired) -> str:
-    """What a method is compared with; itself, where only privacy differs."""
-    plain = charts.without_epsilon(pair.method)
-    return _ITSELF if pair.against == plain + _BARE else pair.against
-
-
 def _costs(costs: tuple[Costs, ...]) -> str:
     note = elements.paragraph(
         "What one client sends, receives and computes in a whole training, and what "
-        "all of it took on one machine. Baselines read every history in one place.",
+        "all of it took on one machine: warm, and the memory of that training alone, "
+        "without libraries and data. Baselines read every history in one place.",
         quiet=True,
     )
     body = note + elements.table(tables.costs(costs), heads=1)

@@ -45,7 +45,10 @@ def interval_plot(points: Sequence[Point], metric: str) -> Table:
     )
     header = ("contender", "epsilon", metric, f"{least:.4f} to {most:.4f}")
     return Table(
-        f"{metric} by epsilon, 95 % intervals", header, rows, frozenset({1, 2})
+        f"{metric} by epsilon, each with its own 95 % interval",
+        header,
+        rows,
+        frozenset({1, 2}),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tacit.errors import BadValue
+from tacit.reporting.pairs import Paired
 from tacit.reporting.verdict import Verdict
 from tacit.statement import Statement
 
@@ -80,24 +81,11 @@ class Tradeoff:
 
 
 @dataclass(frozen=True)
-class Paired:
-    """One method minus another on the same users, with its interval."""
-
-    method: str
-    against: str
-    metric: str
-    mean: float
-    low: float
-    high: float
-    p_value: float
-
-
-@dataclass(frozen=True)
 class Costs:
     """What a contender costs; None where nothing is sent or nothing was measured.
 
     Bytes and `client_seconds` are of one client over a whole training; `seconds` is
-    what all of it took here, `peak_bytes` the most that the process had meanwhile.
+    what a warm training took here, `memory_bytes` the most that it took for itself.
     """
 
     method: str
@@ -105,7 +93,7 @@ class Costs:
     bytes_down: float | None
     client_seconds: float | None
     seconds: float | None
-    peak_bytes: float | None
+    memory_bytes: float | None
 
 
 Groups = Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # label, metric, method

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tacit.errors import BadValue
 from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
+from tacit.reporting.pairs import Paired, told_apart
 from tacit.reporting.plain_words import paper_claim, without_figure
 from tacit.reporting.report_data import (
     Contender,
@@ -24,7 +25,6 @@ from tacit.reporting.report_data import (
     Curve,
     Estimate,
     Groups,
-    Paired,
     User,
 )
 from tacit.reporting.terminal import table_lines, wrapped
@@ -81,28 +81,32 @@ def costs(each: Sequence[Costs]) -> Table:
             _or_missing(one.bytes_down, in_words),
             _or_missing(one.client_seconds, _duration),
             _or_missing(one.seconds, _duration),
-            _or_missing(one.peak_bytes, in_words),
+            _or_missing(one.memory_bytes, in_words),
         )
         for one in each
     )
     header = ("contender", "sends", "receives", "computes", "training", "memory")
-    caption = "What a client sends, receives and computes, and what all of it took here"
+    caption = (
+        "What a client sends, receives and computes, and what a warm training took "
+        "here, in time and in memory of its own"
+    )
     return _measured(caption, header, rows)
 
 
 def differences(pairs: Sequence[Paired]) -> Table:
-    """Methods minus one other, for one metric, with 95 % intervals over users."""
+    """Pairs for one metric, the larger mean first; their intervals hold together."""
     rows = tuple(
         (
             p.method,
-            f"{p.mean:+.4f}",
-            f"[{p.low:+.4f}, {p.high:+.4f}]",
-            f"{p.p_value:.2g}",
+            p.against,
+            f"{p.mean:.4f}",
+            f"{p.low:.4f} to {p.high:.4f}",
+            told_apart(p),
         )
-        for p in pairs
+        for p in (pair.best_first for pair in pairs)
     )
-    caption = f"{pairs[0].metric} minus that of {pairs[0].against}"
-    return _measured(caption, ("method", "difference", "95 % interval", "p"), rows)
+    header = ("ahead", "of", "by", "95 % together", "told apart")
+    return Table(f"{pairs[0].metric} in pairs", header, rows, frozenset({2, 3}))
 
 
 def cells(measured: Sequence[Mapping[str, Any]]) -> Table:

@@ -1,8 +1,8 @@
 """What to use on a table, in sentences that intervals carry.
 
 A contender is called better only if all intervals of a comparison together, at 95 %,
-say so. Others are ties, which are said as ties, and a tie goes to the simpler, the more
-private or the cheaper one.
+say so. Others are ties, which are said as ties with the number of test users that would
+tell, and a tie goes to the simpler, the more private or the cheaper one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+
+from tacit.reporting.pairs import Paired, doubt, figures, rounded_users, sentence
 
 
 class Reason(StrEnum):
@@ -27,18 +29,6 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A contender that was not chosen; the difference is the chosen one minus it."""
-
-    label: str
-    mean: float
-    difference: float
-    low: float
-    high: float
-    is_told_apart: bool
-
-
-@dataclass(frozen=True)
 class Choice:
     """What to use within a budget; without an epsilon nothing need be proven."""
 
@@ -48,19 +38,23 @@ class Choice:
     mean: float
     is_popularity: bool  # ranks everyone's list by noisy counts
     reason: Reason
-    rivals: tuple[Rival, ...] = ()  # the largest mean first
+    # it and each other line, those with the largest mean first
+    rivals: tuple[Paired, ...] = ()
+
+    @property
+    def ties(self) -> list[Paired]:
+        """The lines that it is not told apart from, those ahead of it first."""
+        found = [pair for pair in self.rivals if not pair.is_told_apart]
+        return sorted(found, key=lambda pair: pair.seen_from(self.label).mean)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a method loses at an epsilon, against itself without privacy."""
+    """A method at an epsilon beside itself without privacy."""
 
-    label: str
+    method: str
     epsilon: float
-    lost: float
-    low: float
-    high: float
-    is_told_apart: bool
+    pair: Paired
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ def sentences(verdict: Verdict) -> list[str]:
     """The verdict in plain words, the advice first."""
     return [
         *_headline(verdict),
-        *(_of_choice(choice, verdict.metric) for choice in verdict.choices),
+        *(_of_choice(choice, verdict) for choice in verdict.choices),
         *_of_prices(verdict),
         *_of_unproven(verdict.unproven),
         _caveat(verdict),
@@ -89,12 +83,10 @@ def sentences(verdict: Verdict) -> list[str]:
 
 
 def _headline(verdict: Verdict) -> Iterator[str]:
-    """What to use at which epsilon, and up to where a noisy popularity list will do."""
+    """What to use at which epsilon, and where the test users are too few to tell."""
     within = [choice for choice in verdict.choices if choice.epsilon is not None]
     told = [
-        f"{_levels(same)} {_use(same[0])}"
-        for _, group in groupby(within, key=lambda one: (one.is_popularity, one.method))
-        for same in [[*group]]
+        f"{_levels([*same])} {advice}" for advice, same in groupby(within, key=_use)
     ]
     if told:
         first, *others = reversed(told)  # the weakest promise first: most is possible
@@ -110,44 +102,55 @@ def _levels(choices: Sequence[Choice]) -> str:
 
 
 def _use(choice: Choice) -> str:
-    if choice.is_popularity and choice.reason is not Reason.ONLY:
-        return "nothing is shown to be better than a noisy popularity list"
-    return f"use {choice.method}"
-
-
-def _of_choice(choice: Choice, metric: str) -> str:
-    budget = "No privacy" if choice.epsilon is None else f"Epsilon {choice.epsilon:g}"
-    said = f"{budget}: {choice.label} has {metric} {choice.mean:.4f}"
-    if choice.reason is Reason.ONLY:
-        return f"{said}; nothing else was measured within this budget."
-    ties = [rival for rival in choice.rivals if not rival.is_told_apart]
-    beaten = [rival for rival in choice.rivals if rival.is_told_apart]
-    parts = [said]
-    if ties:
-        parts.append(f"not told apart from it: {_listed(ties)}; {choice.reason}")
-    if beaten:
-        others = len(beaten) - 1
-        more = f" and than {others} other{'s' * (others > 1)}" if others else ""
-        parts.append(f"better than {_listed(beaten[:1])}{more}")
-    return "; ".join(parts) + "."
-
-
-def _listed(rivals: Sequence[Rival]) -> str:
-    return ", ".join(
-        f"{one.label} ({one.difference:+.4f}, {one.low:+.4f} to {one.high:+.4f})"
-        for one in rivals
+    if not choice.is_popularity or choice.reason is Reason.ONLY:
+        return f"use {choice.method}"
+    ahead = [pair for pair in choice.ties if pair.method != choice.label]
+    if not ahead or not _could_be_told(ahead[0]):
+        return "use a noisy popularity list"
+    return (
+        f"use a noisy popularity list for now: {ahead[0].method} is ahead of it, by a "
+        f"difference that {doubt(ahead[0])}"
     )
 
 
+def _could_be_told(pair: Paired) -> bool:
+    """Whether more users or seeds would tell the two apart."""
+    return pair.users_to_tell is not None or pair.excludes_zero
+
+
+def _of_choice(choice: Choice, verdict: Verdict) -> str:
+    budget = "No privacy" if choice.epsilon is None else f"Epsilon {choice.epsilon:g}"
+    said = f"{budget}: {choice.label} has {verdict.metric} {choice.mean:.4f}"
+    if choice.reason is Reason.ONLY:
+        return f"{said}; nothing else was measured within this budget."
+    parts, beaten = [said], [pair for pair in choice.rivals if pair.is_told_apart]
+    if choice.ties:
+        ties = ", ".join(_tie(pair) for pair in choice.ties)
+        parts.append(f"not told apart: {ties}; {choice.reason}")
+    if beaten:
+        others = len(beaten) - 1
+        more = f" and than {others} other{'s' * (others > 1)}" if others else ""
+        first = beaten[0]
+        parts.append(f"it is better than {first.against} by {figures(first)}{more}")
+    return "; ".join(parts) + "."
+
+
+def _tie(pair: Paired) -> str:
+    """A pair that is not told apart, and what would tell it."""
+    would = (
+        f"; {rounded_users(pair.users_to_tell)} test users would tell"
+        if pair.users_to_tell is not None
+        else "; the seeds disagree" * pair.excludes_zero
+    )
+    between = f"{pair.low:.4f} to {pair.high:.4f}{would}"
+    return f"{pair.method} is ahead of {pair.against} by {pair.mean:.4f} ({between})"
+
+
 def _of_prices(verdict: Verdict) -> Iterator[str]:
-    """One sentence per method: what it loses at each epsilon against no privacy."""
-    for label, group in groupby(verdict.prices, key=lambda price: price.label):
-        lost = ", ".join(
-            f"{price.lost:.4f} ({price.low:.4f} to {price.high:.4f}"
-            f"{'' if price.is_told_apart else ', a tie'}) at epsilon {price.epsilon:g}"
-            for price in group
-        )
-        yield f"Against no privacy {label} loses {lost}."
+    """One sentence per method: itself without privacy beside each epsilon."""
+    for _, group in groupby(verdict.prices, key=lambda price: price.method):
+        told = "; ".join(sentence(price.pair) for price in group)
+        yield f"What privacy costs: {told}."
 
 
 def _of_unproven(labels: Sequence[str]) -> Iterator[str]:
@@ -164,7 +167,14 @@ def _caveat(verdict: Verdict) -> str:
         if verdict.n_seeds == 1
         else f"a difference must have the same sign in all {verdict.n_seeds} seeds"
     )
-    return (
+    told = (
         f"Intervals are of {verdict.n_users:,} users of {verdict.source} and hold "
         f"together with 95 % for all {verdict.n_pairs:,} pairs; {seeds}."
+    )
+    is_open = any(choice.ties for choice in verdict.choices)
+    if not is_open:
+        return told
+    return (
+        f"{told} So many test users would tell a difference as large as the measured "
+        "one, with the same confidence and a power of 80 %."
     )

@@ -96,6 +96,7 @@ class Dpals(SumMethod):
     Leave `factors` and `head` out to have them follow from the plan.
     """
 
+    usual_rounds: ClassVar[int] = 4
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
         "central": CentralGaussian,

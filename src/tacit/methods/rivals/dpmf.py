@@ -97,6 +97,7 @@ class Dpmf(SumMethod):
     Leave `factors` and `head` out to have them follow from the plan.
     """
 
+    usual_rounds: ClassVar[int] = 61
     mechanisms: ClassVar[Mechanisms] = {
         "none": Unprotected,
         "central": CentralGaussian,
