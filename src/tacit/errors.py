@@ -8,6 +8,7 @@ TacitError
 ├── BadMessage        bytes on the wire that are not what was agreed
 │   └── OtherVersion     a query for another model: get the model again
 ├── Unanswered        a server that cannot be reached, or that refuses
+│   └── ChildEnded       a process that this one needs and has started is dead
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
 │   └── Damaged          a file that is not as it was written: names it, and a remedy
 ├── MissingExtra      an optional dependency is not installed: names the extra
@@ -75,6 +76,10 @@ class OtherVersion(BadMessage):
 
 class Unanswered(TacitError):
     """A server that gave no answer, or none that can be used."""
+
+
+class ChildEnded(Unanswered):
+    """A process that this one has started, and cannot do without, has ended."""
 
 
 class BadRun(TacitError):

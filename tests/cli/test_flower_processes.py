@@ -2,7 +2,6 @@
 
 import stat
 import sys
-import time
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +12,6 @@ from tacit.cli import flower_processes
 from tacit.cli.flower_processes import (
     Flwr,
     Link,
-    Process,
     environment,
     program,
     write_bundle,
@@ -106,63 +104,6 @@ def test_a_bundle_has_no_code(tmp_path):
     app = found["tool"]["flwr"]["app"]
     assert app["components"]["clientapp"] == "tacit.cli.flower_app:client"
     assert app["config"] == {"experiment": "e.toml", "shares": 3}
-
-
-def test_a_program_that_ended_is_told_with_its_last_words(tmp_path):
-    log = tmp_path / "log" / "program.log"
-    command = [sys.executable, "-c", "print('out of luck'); raise SystemExit(3)"]
-    made = Process.start("A program", command, home=tmp_path / "home", log=log)
-    made.popen.wait(30)
-    with pytest.raises(Unanswered, match=r"code 3.*out of luck"):
-        made.refuse_ended()
-    made.stop()
-
-
-def test_a_program_is_stopped(tmp_path):
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    log = tmp_path / "log"
-    made = Process.start("A program", command, home=tmp_path / "home", log=log)
-    made.refuse_ended()
-    made.stop()
-    assert made.popen.returncode is not None
-
-
-CHILD = "import time; print('here', flush=True); time.sleep(60)"
-PARENT = f"""
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=subprocess.PIPE)
-child.stdout.readline()
-print(child.pid, flush=True)
-"""
-
-
-def is_running(pid):
-    """Whether a process is there and no zombie, which nobody may have reaped here."""
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        )
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize("ending", ["time.sleep(60)", "pass"])
-def test_a_program_is_stopped_with_all_that_it_started(ending, tmp_path):
-    """Also if it has ended before, and left its children alone."""
-    log = tmp_path / "log"
-    command = [sys.executable, "-c", PARENT + ending]
-    made = Process.start("A program", command, home=tmp_path / "home", log=log)
-    if ending == "pass":
-        made.popen.wait(30)
-    while not (told := log.read_text()).endswith("\n"):
-        time.sleep(0.05)
-    assert is_running(int(told))
-    made.stop()
-    ends = time.monotonic() + 10
-    while is_running(int(told)) and time.monotonic() < ends:
-        time.sleep(0.05)
-    assert not is_running(int(told))
-    assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
 def test_a_key_that_the_superlink_knows_is_registered_all_the_same(

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.child_processes import ChildProcess
 from tacit.cli.flower_processes import (
     Flwr,
     Link,
-    Process,
     start_superlink,
     start_supernode,
 )
@@ -90,7 +90,7 @@ class Federation:
 
     place: Path
     port: int = field(default_factory=lambda: free_ports(1 + SHARES))
-    processes: dict[str, Process] = field(default_factory=dict)
+    processes: dict[str, ChildProcess] = field(default_factory=dict)
 
     @property
     def link(self) -> Link:

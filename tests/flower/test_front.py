@@ -26,11 +26,11 @@ from flower.loopback import (
     rounds_of,
 )
 
+from tacit.child_processes import ChildProcess
 from tacit.cli.flower_keys import write_keys
 from tacit.cli.flower_processes import (
     Flwr,
     Link,
-    Process,
     start_superlink,
     start_supernode,
     write_bundle,
@@ -116,7 +116,7 @@ def test_an_anonymous_run_is_refused_and_nodes_pass(place):
         words += ["--ca", str(keys / "ca.crt"), "--key", str(keys / "node-0.key")]
         words += ["--folder", str(place / "node-0"), "--port", str(port + 1)]
         node = tacit_flower("node", str(path), *words, "--json")
-        made.processes["node 0"] = Process("node 0", node, place / "node.log")
+        made.processes["node 0"] = ChildProcess("node 0", node, place / "node.log")
         # A node that nobody registered is not one of the federation.
         write_keys(place / "strangers", nodes=1, hosts=[])
         stranger = place / "strangers" / "node-0.key"

@@ -29,8 +29,9 @@ from flower.loopback import (
     rounds_of,
 )
 
+from tacit.child_processes import ChildProcess
 from tacit.cli.flower_keys import write_keys
-from tacit.cli.flower_processes import Flwr, Link, Process
+from tacit.cli.flower_processes import Flwr, Link
 from tacit.cli.flower_watch import started
 from tacit.documents import read_document
 from tacit.errors import Unanswered
@@ -311,7 +312,7 @@ def test_the_guard_sees_a_connection_that_leaves(place, tmp_path, monkeypatch):
         where = "(('192.0.2.1', 443), 0.2)" if "create" in call else "('a.example', 1)"
         command = [sys.executable, "-c", f"import socket; {call}{where}"]
         log = tmp_path / f"{call}.log"
-        made = Process.start("A program", command, home=tmp_path / "home", log=log)
+        made = ChildProcess.start("A program", command, log=log, environment=os.environ)
         made.popen.wait(60)
         assert "is not this machine" in log.read_text()
     write_keys(tmp_path / "keys", nodes=1, hosts=[])

@@ -13,6 +13,7 @@ from typing import Annotated
 import click
 import typer
 
+from tacit.child_processes import end_with_parent
 from tacit.cli import (
     audit,
     client,
@@ -103,6 +104,7 @@ help_texts.tidy(app)
 
 def main() -> None:
     """Run the command line: 0 on success, 2 for bad input, 130 when interrupted."""
+    end_with_parent()
     _tell_notices()
     try:
         code = _called()

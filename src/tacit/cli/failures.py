@@ -1,6 +1,7 @@
 """What went wrong, as one sentence and an exit code; only bugs show a traceback.
 
 error of ours, of the disk, of memory, of usage   one sentence, code 2
+a process that we started has died                one sentence, code 1
 Ctrl-C                                            one line, code 130
 whoever reads us is gone                          nothing, code 141
 anything else                                     is a bug: traceback, code 1
@@ -13,10 +14,11 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tacit.errors import TacitError
+from tacit.errors import ChildEnded, TacitError
 from tacit.system_errors import disk_sentence, is_of_memory, memory_sentence
 
-BAD_INPUT, INTERRUPTED, UNHEARD = 2, 130, 141  # as shells count SIGINT and SIGPIPE
+CHILD_ENDED, BAD_INPUT = 1, 2
+INTERRUPTED, UNHEARD = 130, 141  # as shells count SIGINT and SIGPIPE
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Failure:
 
 def failure_of(error: BaseException) -> Failure | None:
     """What to say of an error; None if it is a bug."""
+    if isinstance(error, ChildEnded):
+        return Failure(type(error).__name__, str(error), CHILD_ENDED)
     if isinstance(error, TacitError):
         return Failure(type(error).__name__, str(error))
     if isinstance(error, BrokenPipeError):

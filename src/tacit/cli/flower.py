@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,10 +15,12 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import Changes, ExperimentFile, Json, OutRun, Resume
+from tacit.cli.signals import like_ctrl_c
 from tacit.errors import BadRun, BadValue, Refused, Unanswered
 
 if TYPE_CHECKING:
-    from tacit.cli.flower_processes import Flwr, Process
+    from tacit.child_processes import ChildProcess
+    from tacit.cli.flower_processes import Flwr
     from tacit.experiment.settings import Experiment
     from tacit.runtime.federation import Reply
     from tacit.transport.node_answer import Share
@@ -59,6 +60,7 @@ Keys = Annotated[
 
 
 @app.command()
+@like_ctrl_c()
 def up(
     experiment: ExperimentFile,
     nodes: Annotated[
@@ -82,7 +84,6 @@ def up(
     """
     from tacit.cli.flower_processes import Flwr, Link, start_superlink, start_supernode
 
-    _end_on_sigterm()
     ca = None if keys is None else keys / "ca.crt"
     link = Link(f"127.0.0.1:{port}", ca)
     _prepare_all(_read(experiment, changes), nodes, folder)
@@ -123,7 +124,7 @@ def _tell_up(address: str, nodes: int, folder: Path, *, json: bool) -> None:
     sys.stdout.flush()  # a pipe would show the address at the end only
 
 
-def _wait_for_link(asked: Flwr, process: Process) -> None:
+def _wait_for_link(asked: Flwr, process: ChildProcess) -> None:
     """Wait until a SuperLink answers, or has ended."""
     ends = time.monotonic() + 60.0
     while time.monotonic() < ends:
@@ -137,16 +138,7 @@ def _wait_for_link(asked: Flwr, process: Process) -> None:
     raise Unanswered(f"no SuperLink answers at {asked.link.address}: {process.log}")
 
 
-def _end_on_sigterm() -> None:
-    """Make SIGTERM what Ctrl-C is, so that Flower's programs are stopped as well."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, end)
-
-
-def _watch_over(first: Process, others: Sequence[Process] = ()) -> None:
+def _watch_over(first: ChildProcess, others: Sequence[ChildProcess] = ()) -> None:
     """Wait for Ctrl-C; the end of the first is an error, that of another is told."""
     running = [*others]
     try:
@@ -160,7 +152,7 @@ def _watch_over(first: Process, others: Sequence[Process] = ()) -> None:
         console.note("stopped")
 
 
-def _tell_ended(process: Process, *, left: int, of: int) -> None:
+def _tell_ended(process: ChildProcess, *, left: int, of: int) -> None:
     console.note(process.last_words())
     console.note(
         f"{left} of {of} nodes are left; a run goes on if its --min-nodes allow it. "
@@ -205,6 +197,7 @@ def keys(
 
 
 @app.command()
+@like_ctrl_c()
 def node(
     experiment: ExperimentFile,
     share: Annotated[
@@ -265,7 +258,6 @@ def node(
     _tell_users(n, settings, wanted, folder, own=own, json=json)
     if prepare:
         return
-    _end_on_sigterm()
     process = start_supernode(folder, link, port=port, key=key)
     try:
         _watch_over(process)
@@ -320,6 +312,7 @@ def _share(text: str) -> Share:
 
 
 @app.command()
+@like_ctrl_c()
 def run(
     experiment: ExperimentFile,
     nodes: Annotated[
@@ -370,7 +363,6 @@ def run(
         "min-nodes": min_nodes or 0,
     }
     again = _again()
-    _end_on_sigterm()
     bundle = write_bundle(out / "flower", settings)
     try:
         number = asked.start_run(bundle)

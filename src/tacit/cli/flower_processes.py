@@ -7,10 +7,8 @@ and its look for newer versions are off, and it installs nothing while it runs. 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,13 +20,13 @@ from typing import Any
 
 import tomli_w
 
+from tacit.child_processes import ChildProcess
 from tacit.errors import BadValue, MissingExtra, Refused, Unanswered
 from tacit.files import (
     PRIVATE,
     append,
     make_folders,
     make_private_folder,
-    resumed,
     write_atomically,
 )
 from tacit.version import DISTRIBUTION, __version__
@@ -36,7 +34,6 @@ from tacit.version import DISTRIBUTION, __version__
 _SHARED = ("starlette", "uvicorn", "fastapi")  # that the extra `serve` asks for as well
 _PATIENCE = 60.0  # seconds for a program of Flower's to start, on a busy machine
 _REGISTERED = "public key already in use"  # says Flower to a key that it knows
-_GRACE = 10.0  # seconds for one to end by itself
 _QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -114,90 +111,13 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **_QUIET, "FLWR_HOME": str(home.resolve()), "PATH": path}
 
 
-@dataclass
-class Process:
-    """A program of Flower's and the file that it logs to."""
-
-    name: str
-    popen: subprocess.Popen[bytes]
-    log: Path
-
-    @classmethod
-    def start(
-        cls, name: str, command: Sequence[str], *, home: Path, log: Path
-    ) -> Process:
-        """Start a program whose output goes to a log."""
-        make_folders(log.parent)
-        with resumed(log, at_end=True, is_private=True) as out:
-            popen = subprocess.Popen(
-                [*command],
-                env=environment(home),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,  # Ctrl-C is ours to pass on
-            )
-        return cls(name, popen, log)
-
-    def refuse_ended(self) -> None:
-        """Raise with the end of the log if the program has ended."""
-        if self.has_ended:
-            raise Unanswered(self.last_words())
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the program has ended, for whatever reason."""
-        return self.popen.poll() is not None
-
-    def last_words(self) -> str:
-        """How a program ended, with the end of its log."""
-        lines = self.log.read_text("utf-8", "replace").splitlines()[-5:]
-        return (
-            f"{self.name} ended with code {self.popen.returncode}; its log {self.log} "
-            "ends with: " + " | ".join(lines)
-        )
-
-    def stop(self) -> None:
-        """End the program and all that it started, by force if they take their time."""
-        ends = time.monotonic() + _GRACE
-        if self.popen.poll() is None:
-            self.popen.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.popen.wait(_GRACE)
-        if self.popen.returncode is None:
-            self._signal(signal.SIGKILL)
-            self.popen.wait()
-        # It led a group of its own (`start`), in which its children are still.
-        self._signal(signal.SIGTERM)
-        while self._signal(0) and time.monotonic() < ends:
-            time.sleep(0.05)
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: int) -> bool:
-        """Send a signal to the group of the program; whether anybody is left in it."""
-        pid = self.popen.pid
-        try:
-            if self.popen.returncode is not None and _is_there(pid):
-                return False  # the number is somebody else's by now
-            os.killpg(pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+def _start(name: str, command: Sequence[str], *, home: Path, log: Path) -> ChildProcess:
+    return ChildProcess.start(name, command, log=log, environment=environment(home))
 
 
 def start_superlink(
     folder: Path, *, port: int, host: str = "127.0.0.1", keys: Path | None = None
-) -> Process:
+) -> ChildProcess:
     """A SuperLink; with `keys` it has TLS and only nodes that were registered.
 
     Its database has the sums of nodes without noise, also after Flower has deleted
@@ -219,12 +139,12 @@ def start_superlink(
         command += ["--ssl-ca-certfile", str(keys / "ca.crt")]
         command += ["--enable-supernode-auth"]
     log = folder / "superlink.log"
-    return Process.start("the SuperLink", command, home=folder / "flwr", log=log)
+    return _start("the SuperLink", command, home=folder / "flwr", log=log)
 
 
 def start_supernode(
     folder: Path, link: Link, *, port: int, key: Path | None = None
-) -> Process:
+) -> ChildProcess:
     """A SuperNode whose messages the node in `folder` answers."""
     make_private_folder(folder)
     command = [program("flower-supernode"), *link.security, "--superlink", link.address]
@@ -233,7 +153,7 @@ def start_supernode(
     if key is not None:
         command += ["--auth-supernode-private-key", str(key.resolve())]
     log, name = folder / "supernode.log", f"the SuperNode of {folder.name}"
-    return Process.start(name, command, home=folder / "flwr", log=log)
+    return _start(name, command, home=folder / "flwr", log=log)
 
 
 class Flwr:
@@ -298,7 +218,7 @@ class Flwr:
         """The nodes that the SuperLink knows."""
         return list(self.ask("supernode", "list").get("nodes", []))
 
-    def wait_for_nodes(self, n: int, processes: Sequence[Process]) -> None:
+    def wait_for_nodes(self, n: int, processes: Sequence[ChildProcess]) -> None:
         """Wait until so many nodes are connected, or a process has ended."""
         ends = time.monotonic() + _PATIENCE + 5.0 * n
         while time.monotonic() < ends:
