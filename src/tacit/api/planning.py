@@ -76,8 +76,8 @@ class Planned:
         name, data = assembled.experiment.method_name, assembled.dataset.name
         found = [
             f"{name} on {shown(data)}: {cost['population']:,} clients, "
-            f"{cost['rounds']:,} rounds; a client sends "
-            f"{cost['bytes_up_expected']:,} bytes in all"
+            f"{cost['rounds']:,} rounds; a client sends at most "
+            f"{cost['bytes_up_at_most']:,} bytes in all"
         ]
         return found if self.outlook is None else [*found, f"outlook: {self.outlook}"]
 

@@ -56,6 +56,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -89,6 +90,7 @@ from tacit.method import (
     Symmetric,
     Tastes,
     Tree,
+    Way,
     check_offered,
     in_turn,
 )
@@ -126,6 +128,8 @@ _WAYS: tuple[tuple[str, ...], ...] = (
     ("counts", "relations", _LOADINGS),
     ("counts", "more counts", "later relations"),
 )
+# The same where a run adds to an earlier one, by whether that one has loadings.
+_ADDING: tuple[tuple[str, ...], ...] = (("relations",), (_LOADINGS,))
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
 _PROOF = "docs/methods/gram.md"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
@@ -273,12 +277,24 @@ class Gram(SumMethod):
         """
         if not self.chooses_phases:
             return super().next_phase(server)
-        way = _WAYS[int(server.memory["enough"][0])]
+        which = int(server.memory["enough"][0])
         if self._adds_to_either:
-            has_loads = self._has_loads(server.memory)
-            way = (_LOADINGS if has_loads else "relations",)
+            which = int(self._has_loads(server.memory))
+        way = self._named_ways[which]
         name = way[server.round] if server.round < len(way) else ""
         return {phase.name: phase for phase in self.phases(server.plan)}.get(name)
+
+    def ways(self, plan: Plan) -> tuple[Way, ...]:
+        """The ways that may be chosen; each ends where the plan lacks its phase."""
+        if not self.chooses_phases:
+            return super().ways(plan)
+        index = {phase.name: (n,) for n, phase in enumerate(self.phases(plan))}
+        ways = (takewhile(index.__contains__, way) for way in self._named_ways)
+        return tuple({tuple(index[name] for name in way): None for way in ways})
+
+    @property
+    def _named_ways(self) -> tuple[tuple[str, ...], ...]:
+        return _ADDING if self._adds_to_either else _WAYS
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item, per pair of head items, or per item and direction."""
