@@ -30,6 +30,7 @@ from tacit.keys import Key
 from tacit.method import CentralGaussian, SumMethod, Unprotected
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
+from tacit.methods.gram_forecast import round_history, usual_history
 from tacit.plans import Plan
 from tacit.results import Metric
 from tacit.runtime.simulate import Simulation
@@ -55,6 +56,8 @@ SETS: dict[str, tuple[str, ...] | World] = {
     "citeulike-a": _source("citeulike-a", 0, 500),
     "steam": _source("steam-200k", 0, 500),
     "filmtrust": _source("filmtrust", 3, 150),
+    "frappe": _source("frappe", 0, 100),
+    "mind": _source("mind-small-sample", 0, 460),
     "demo": World(),
     "ratings": World(6_102, 15_536, events_per_user=30, popularity_exponent=0.6),
     "articles": World(2_873, 712, events_per_user=8, popularity_exponent=0.6),
@@ -176,8 +179,8 @@ class _Run:
         split, noisy = self.place.split, np.isfinite(self.epsilon)
         made, rounds = METHODS[method](bool(noisy))
         if isinstance(made, Gram):
-            usual = int(np.median(split.train.lengths))
-            made = replace(made, usual_history=usual)
+            usual = usual_history(split.train.lengths.tolist())
+            made = replace(made, usual_history=round_history(usual))
         private = {
             "delta": 1e-5 if self.name in SMALL else 1e-6,
             "target_epsilon": self.epsilon,

@@ -46,6 +46,9 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
     ),
+    "gram_forecast": (
+        ("--measure", "few", "--epsilons", "4", "--seeds", "1", "--draws", "1"),
+    ),
     "gram_local": (("--users", "300", "--draws", "2", "--test", "40"),),
     "gram_titles": (
         (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),

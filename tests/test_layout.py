@@ -91,6 +91,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "methods/fedvae": ("methods/fedvae/test_method.py", "its folder has more"),
     "methods/fmf_ldp": ("methods/fmf_ldp/test_method.py", "its folder has more"),
     "methods/gram": ("methods/gram/test_method.py", "its folder has more"),
+    "methods/gram_forecast": ("methods/gram/test_forecast.py", "in gram's folder"),
     "methods/gram_heuristics": ("methods/gram/test_heuristics.py", "in gram's folder"),
     "methods/privrec": ("methods/privrec/test_method.py", "its folder has more"),
     "models/feature_mlp/blueprint": (

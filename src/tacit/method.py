@@ -139,6 +139,7 @@ __all__ = [
     "Unmetered",
     "Unprotected",
     "Updates",
+    "Way",
     "check_offered",
     "divided",
     "empty_reports",
@@ -263,6 +264,7 @@ class ItemSpace:
         return users @ self.vectors.T + self.offsets
 
 
+Way = tuple[tuple[int, ...], ...]  # for each round, the phases that it may have
 Scores = Float[np.ndarray, "users candidates"]
 Mechanisms = Mapping[str, type[Privacy]]  # by their names in `[privacy] mechanism`
 
@@ -381,6 +383,13 @@ class Method(ABC):
                 reports=self.report_layouts(plan, catalog),
             )
         return own[name]
+
+    def ways(self, plan: Plan) -> tuple[Way, ...]:
+        """The ways that a run may take: by default one, of one phase in every round.
+
+        A phase stands by its index among the layouts that clients agree to.
+        """
+        return (((0,),) * plan.rounds,)
 
     # client
 
@@ -547,6 +556,19 @@ class SumMethod(Method):
             return None
         phases = self.phases(server.plan)
         return phases[phase_of(phases, server.round)]
+
+    def ways(self, plan: Plan) -> tuple[Way, ...]:
+        """The ways that a run may take: by default each round has any of its phases.
+
+        Where phases are planned, that is the one way. A method that chooses says here
+        which phases follow each other, so that no more bytes are planned than needed.
+        """
+        phases = self.phases(plan)
+        rounds = (
+            tuple(n for n, phase in enumerate(phases) if round_ in phase.rounds)
+            for round_ in range(plan.rounds)
+        )
+        return (tuple(some for some in rounds if some),)
 
     def public(self, server: Server, phase: Phase | None) -> Arrays:
         """What everyone may see before the next round: by default all weights."""

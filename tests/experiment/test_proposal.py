@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,14 @@ def test_of_many_users_no_more_are_held_out_than_needed(tmp_path):
     assert "validation = 2000 " in text
     assert "test = 5000 " in text
     assert "validation = 0.1  " in proposal(tmp_path, "1 2").toml(tmp_path / "e.toml")
+
+
+@pytest.mark.parametrize(("liked", "usual"), [(3, 5), (12, 10), (70, 50), (400, 100)])
+def test_a_rounded_usual_history_is_a_comment_and_not_declared(tmp_path, liked, usual):
+    """In a release it would be public, so nothing of it is taken from the table."""
+    made = proposal(tmp_path, " ".join(["5"] * liked))
+    text = made.toml(tmp_path / "exp.toml")
+    assert f"\n# usual_history = {usual} " in text
+    assert "usual_history" not in made.settings()["method"]
+    declared = tomllib.loads(text.replace("# usual_history", "usual_history"))
+    assert declared["method"]["usual_history"] == usual

@@ -102,7 +102,7 @@ def test_a_broadcast_comes_back(round_, digest, arrays, phase):
     assert (found.round, found.agreement) == (round_, digest)
     assert found.phase == phase
     assert_same_arrays(found.weights, arrays)
-    assert len(message) == broadcast_size(broadcast)
+    assert len(message) == broadcast_size(broadcast.stored())
 
 
 @given(layouts_and_trees())

@@ -76,8 +76,8 @@ class Planned:
         name, data = assembled.experiment.method_name, assembled.dataset.name
         found = [
             f"{name} on {shown(data)}: {cost['population']:,} clients, "
-            f"{cost['rounds']:,} rounds; a client sends "
-            f"{cost['bytes_up_expected']:,} bytes in all"
+            f"{cost['rounds']:,} rounds; a client sends at most "
+            f"{cost['bytes_up_at_most']:,} bytes in all"
         ]
         told = {"outlook": self.outlook, "note": self.planned.note}
         return found + [f"{name}: {one}" for name, one in told.items() if one]

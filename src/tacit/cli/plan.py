@@ -84,9 +84,10 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     )
     out.print(
         f"a client answers in {cost['rounds_a_device_expected']:,.2g} rounds on "
-        f"average, in {cost['rounds_a_device_at_most']:,} at most; each time it sends "
-        f"{cost['bytes_up_a_round']:,} bytes and receives "
-        f"{cost['bytes_down_a_round']:,}; the finished model has "
+        f"average, in {cost['rounds_a_device_at_most']:,} at most; in all it then "
+        f"sends at most {cost['bytes_up_at_most']:,} bytes and receives at most "
+        f"{cost['bytes_down_at_most']:,} (in one round {cost['bytes_up_a_round']:,} "
+        f"and {cost['bytes_down_a_round']:,}); the finished model has "
         f"{cost['bytes_model']:,}"
     )
     if planned.outlook is not None:

@@ -83,6 +83,7 @@ from tacit.method import (
     SumMethod,
     Tastes,
     Tree,
+    Way,
 )
 from tacit.privacy.budgets import least_total, noise_of_the_sum
 from tacit.release import EVERYONE
@@ -324,6 +325,14 @@ class Measured(SumMethod):
             phase = self.inner.next_phase(own)
             name = phase.name if phase is not None else name
         return _named(self.phases(server.plan), name)
+
+    def ways(self, plan: Plan) -> tuple[Way, ...]:
+        """Those of the inner method, and the hit rate after each."""
+        if not self.chooses_phases:
+            return super().ways(plan)
+        names = [phase.name for phase in self.phases(plan)]
+        ways = self.inner.ways(_own(plan))
+        return tuple((*way, (names.index(f"{_AFTER}{len(way)}"),)) for way in ways)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """The inner method's leaves; for the hit rate, two numbers or four."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,9 @@ from tacit.experiment.settings import (
     privacy_settings,
 )
 from tacit.experiment.training import plan_account
-from tacit.method import SumMethod
 from tacit.reporting.plain_words import in_words
+from tacit.runtime.traffic import Traffic
 from tacit.statement import Account
-from tacit.transport.channels import report_size
-from tacit.transport.codec import broadcast_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,35 +110,19 @@ def _absent_events(experiment: Experiment) -> Path | None:
 def _cost(assembled: Assembled) -> dict[str, Any]:
     """Rounds and bytes of one client; the keys of `--json` keep their old words."""
     method, plan = assembled.method, assembled.plan
-    start = method.start(plan, assembled.split.catalog, assembled.simulation.key)
-    catalog, rounds = assembled.split.catalog, _most_rounds(assembled)
-    layouts = (method.layout(plan, catalog, round=r) for r in range(rounds))
-    sizes = [report_size(plan.channel, layout) for layout in layouts]
-    # Phases differ in size, so a round's bytes are a mean over all rounds.
-    up = sum(sizes) / len(sizes)
-    down = broadcast_size(method.broadcast(start))  # the first round's
-    # A server that says all rounds are over broadcasts a model of the final size.
-    model = broadcast_size(method.broadcast(replace(start, round=plan.rounds)))
-    expected = rounds * plan.cohort_size / plan.population
+    traffic = Traffic.of(method, plan, assembled.split.catalog)
+    most, up, down = plan.sampler.most_participations(plan), traffic.up, traffic.down
     return {
         "population": plan.population,
-        "rounds": rounds,
+        "rounds": traffic.rounds,
         "cohort_size": plan.cohort_size,
-        "bytes_up_a_round": round(up),
-        "bytes_up_at_most": max(sizes),
-        "bytes_down_a_round": down,
-        "bytes_model": model,
-        "rounds_a_device_expected": expected,
-        "rounds_a_device_at_most": plan.sampler.most_participations(plan),
-        "bytes_up_expected": round(up * expected),
-        "bytes_down_expected": round(down * expected),
+        "bytes_up_a_round": up.a_round,
+        "bytes_down_a_round": down.a_round,
+        "bytes_up_at_most": up.of_a_client,
+        "bytes_down_at_most": down.of_a_client,
+        "bytes_model": traffic.model,
+        "rounds_a_device_expected": traffic.rounds * plan.cohort_size / plan.population,
+        "rounds_a_device_at_most": min(most, traffic.rounds),
+        "bytes_up_expected": round(up.expected),
+        "bytes_down_expected": round(down.expected),
     }
-
-
-def _most_rounds(assembled: Assembled) -> int:
-    """The rounds that a run can have: with few users Gram counts once and is over."""
-    method, plan = assembled.method, assembled.plan
-    if not isinstance(method, SumMethod):
-        return plan.rounds
-    last = max(phase.rounds.stop for phase in method.phases(plan))
-    return min(plan.rounds, last)

@@ -24,6 +24,7 @@ from tacit.data.sources.listed_tables import ItemsTable, UsersTable
 from tacit.data.sources.table import EventsTable
 from tacit.errors import BadValue
 from tacit.experiment.settings import plain_settings
+from tacit.methods.gram_forecast import round_history, usual_history
 from tacit.text import shown
 
 TEMPLATE = """\
@@ -40,6 +41,8 @@ source = "table"
 {columns}
 [method]
 name = "gram"           # counts items, then relates them; ranks on the device
+# usual_history = {history:<6} # items, from this table and rounded, for `tacit plan`;
+                        # public in a release, which has it only if you declare it
 {privacy}
 [run]
 seed = 0                # used by simulations only
@@ -252,6 +255,7 @@ class Proposal:
             split=self._split(),
             found=self.found(),
             columns=_columns(self.table, out),
+            history=round_history(usual_history(log.per_user.tolist())),
             privacy=_privacy(self.planned),
             metrics=self._metrics(log.n_items),
             baselines=self._baselines(log.n_items),

@@ -56,6 +56,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product, takewhile
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -89,9 +90,11 @@ from tacit.method import (
     Symmetric,
     Tastes,
     Tree,
+    Way,
     check_offered,
     in_turn,
 )
+from tacit.methods import gram_forecast as forecast
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.gram_heuristics import Evidence
 from tacit.models.content_similarity import Content, public_content
@@ -126,6 +129,8 @@ _WAYS: tuple[tuple[str, ...], ...] = (
     ("counts", "relations", _LOADINGS),
     ("counts", "more counts", "later relations"),
 )
+# The same where a run adds to an earlier one, by whether that one has loadings.
+_ADDING: tuple[tuple[str, ...], ...] = (("relations",), (_LOADINGS,))
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
 _PROOF = "docs/methods/gram.md"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
@@ -291,12 +296,24 @@ class Gram(SumMethod):
         """
         if not self.chooses_phases:
             return super().next_phase(server)
-        way = _WAYS[int(server.memory["enough"][0])]
+        which = int(server.memory["enough"][0])
         if self._adds_to_either:
-            has_loads = self._has_loads(server.memory)
-            way = (_LOADINGS if has_loads else "relations",)
+            which = int(self._has_loads(server.memory))
+        way = self._named_ways[which]
         name = way[server.round] if server.round < len(way) else ""
         return {phase.name: phase for phase in self.phases(server.plan)}.get(name)
+
+    def ways(self, plan: Plan) -> tuple[Way, ...]:
+        """The ways that may be chosen; each ends where the plan lacks its phase."""
+        if not self.chooses_phases:
+            return super().ways(plan)
+        index = {phase.name: (n,) for n, phase in enumerate(self.phases(plan))}
+        ways = (takewhile(index.__contains__, way) for way in self._named_ways)
+        return tuple({tuple(index[name] for name in way): None for way in ways})
+
+    @property
+    def _named_ways(self) -> tuple[tuple[str, ...], ...]:
+        return _ADDING if self._adds_to_either else _WAYS
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item, per pair of head items, or per item and direction."""
@@ -398,7 +415,7 @@ class Gram(SumMethod):
             return made
         share = self.count_share
         if share is None:
-            share = heuristics.first_count_share(made._usual_edge(plan))
+            share = heuristics.first_count_share(made.usual_edge(plan))
         made = replace(made, count_share=share)
         shares = {phase.name: phase.share for phase in made.phases(plan)}
         if "relations" not in shares:
@@ -417,7 +434,7 @@ class Gram(SumMethod):
             load_rank=self.load_rank or rank,
         )
 
-    def _usual_edge(self, plan: Plan) -> float:
+    def usual_edge(self, plan: Plan) -> float:
         """The edge of the noise over users if relating had all but a usual counting."""
         left = 1 - heuristics.COUNT_SHARE
         known = self._share_of_relations(plan, left)
@@ -842,8 +859,9 @@ class Gram(SumMethod):
     def outlook(self, plan: Plan, catalog: Catalog) -> str:
         """What to expect next to private popularity, from public numbers alone."""
         side, width = self._side(catalog), self._width(catalog)
+        gain = self.foretell(plan, catalog)
         if not any(phase.name in _RELATIONS for phase in self.phases(plan)):
-            return f"counts only; {heuristics.outlook(self._usual_edge(plan))}"
+            return f"counts only, too few users to relate items; expect {gain}"
         shared = f" in {side:,} rows" if self._shares_rows(catalog) else ""
         related = width if shared else side
         whose = (
@@ -856,29 +874,66 @@ class Gram(SumMethod):
         edge = self.edge(plan, side=side)
         if edge == 0:
             return f"no noise: {what} exactly"
-        if self.chooses_phases and self.count_rounds is None:
-            return f"{what}; {self._expected(plan, catalog)}"
-        return f"{what}{whose}; {heuristics.outlook(edge)}"
-
-    def _expected(self, plan: Plan, catalog: Catalog) -> str:
-        """The outlook where counting goes on until it is enough, on usual counts."""
-        n_items, side = len(catalog), self._side(catalog)
-        true = heuristics.usual_counts(
-            self.planned(plan),
-            n_items=n_items,
-            history=self.usual_history or heuristics.USUAL_HISTORY,
+        if gain is not None:
+            return f"{what} if that pays; expect {gain}{self._assumed_history}"
+        return (
+            f"{what}{whose}; a taste stands out from the noise if it makes up "
+            f"{edge:.1%} of what users have in common; nothing more is foretold where "
+            "rounds are planned"
         )
+
+    @property
+    def _assumed_history(self) -> str:
+        if self.usual_history is not None:
+            return ""
+        return (
+            f"; a usual history of {forecast.USUAL_HISTORY} items is assumed: declare "
+            "method.usual_history if you know it"
+        )
+
+    def foretell(self, plan: Plan, catalog: Catalog) -> forecast.Gain | None:
+        """The gain over private popularity; None where no rule decides on relating."""
+        relates: Sequence[bool] = [False]
+        if any(phase.name in _RELATIONS for phase in self.phases(plan)):
+            if not self.chooses_phases or self.count_rounds is not None:
+                return None
+            relates = self.relates_usually(plan, catalog, forecast.FIT.falls)
+        return forecast.foretell(self.usual_edge(plan), relates)
+
+    def relates_usually(
+        self, plan: Plan, catalog: Catalog, falls: Sequence[float]
+    ) -> tuple[bool, ...]:
+        """Whether the rule relates, in each of the usual catalogs that are possible."""
+        users, n_items = self.planned(plan), len(catalog)
+        usual = self.usual_history or forecast.USUAL_HISTORY
+        catalogs = product(falls, forecast.possible_histories(usual))
+        return tuple(
+            self._relates(
+                plan,
+                catalog,
+                forecast.usual_counts(users, n_items=n_items, history=n, fall=fall),
+            )
+            for fall, n in catalogs
+        )
+
+    def _relates(
+        self, plan: Plan, catalog: Catalog, true: Float64[np.ndarray, "items"]
+    ) -> bool:
+        """Whether counting would be enough at last, if these are the true counts."""
+        side = self._side(catalog)
         share, phases = 0.0, {phase.name: phase for phase in self.phases(plan)}
         for name in _COUNTS[:2]:
+            if name not in phases:
+                break
             share += phases[name].share
             relating = _relating_in(phases[name].rounds.stop, phases.values())
             deviation = self._count_deviation(plan, share)
             counted = self._counting(plan, deviation, head=side).foretold(true)
             if relating is not None and self._pays(
-                plan, counted, relating, side, n_items=n_items
+                plan, counted, relating, side, n_items=len(catalog)
             ):
-                return heuristics.outlook(self._usual_edge(plan))
-        return heuristics.LOST
+                return True
+        return False
 
     def edge(self, plan: Plan, *, side: int) -> float:
         """The largest eigenvalue that noise makes, over the number of users."""

@@ -1,4 +1,4 @@
-"""What follows from users and noise alone: the head, the budget, what to expect.
+"""What follows from users and noise alone: the head and the budget.
 
 Nothing here looks at data, so all of it is known before anything is spent. The figures
 were found on MovieLens 1M and are not tuned per epsilon (docs/methods/gram.md).
@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
 
 from tacit.models.eigenvalue_shrinkage import noise_edge
 from tacit.models.noisy_counts import Counted
@@ -21,7 +20,7 @@ _COUNT_MORE = 8.0  # counting gets this times the edge of the noise, up to 0.9
 # A fit over catalogs: ridge = 1.2 (items * users)^-0.35 + 0.1 edge; see `ridge`.
 _RIDGE, _RIDGE_POWER, _RIDGE_NOISE = 1.2, -0.35, 0.1
 # Above this edge relations are noise on every set at hand, and everything is counted.
-_HOPELESS = 0.1
+HOPELESS = 0.1
 _ENOUGH = 0.9  # of what the whole budget would find by counting: then relations begin
 MORE = 2 / 3  # of what is left, for counting again where the first was not enough
 BEST = 100  # places of a list: what counting must find
@@ -49,23 +48,6 @@ _HEAD, _USERS_TO_NOISE = 600, 4743.0  # the head is 600 where users / s is 4743
 FEWEST_HEAD = 16  # however loud the noise: some matrix must be left to decompose
 _DOUBT = 0.03  # the edge over users from which weak directions count by certainty
 _BROAD = 0.02  # the edge of the noise over users at which content weighs most
-USUAL_HISTORY = 20  # items, where nobody says how long histories are
-# Of the counts of items by rank, judged by what the head has of a history: .44 on
-# citeulike-a, .62 to .67 on MovieLens and Last.fm, .79 on Steam, .93 on FilmTrust.
-_COUNTS_FALL = 0.65
-# What to expect next to private popularity of the same budget, by the edge over users
-# that relating alone would have; percentages are those of the sets at hand (same page).
-_EXPECT = (
-    (_HOPELESS, "a list like private popularity, the same for everyone"),
-    (0.05, "lists a little better than private popularity (1 to 40 %)"),
-    (_BROAD, "lists clearly better than private popularity (up to 70 %)"),
-    (0.0, "personal lists, far better than private popularity (4 % to twice as good)"),
-)
-LOST = (
-    "counts or tastes of a usual catalog of this size would be lost in the noise: "
-    "expect private popularity, the same for everyone; it takes more users, a larger "
-    "epsilon, or longer histories"
-)
 
 
 @dataclass(frozen=True)
@@ -137,7 +119,7 @@ def count_share(edge: float) -> float:
 
 def first_count_share(edge: float) -> float:
     """The share of the first counting where more may follow: all if all is noise."""
-    return 1.0 if edge > _HOPELESS else count_share(edge)
+    return 1.0 if edge > HOPELESS else count_share(edge)
 
 
 def load_share(counting: float) -> float:
@@ -243,23 +225,3 @@ def doubt(edge: float) -> float:
     (1.0, 0.25, 0.0)
     """
     return min(1.0, (edge / _DOUBT) ** 2)
-
-
-def outlook(edge: float) -> str:
-    """What to expect if relating has this edge of the noise over users."""
-    expect = next(words for least, words in _EXPECT if edge > least)
-    return (
-        "a taste stands out from the noise if it makes up "
-        f"{edge:.1%} of what users have in common: expect {expect}"
-    )
-
-
-def usual_counts(
-    users: float, *, n_items: int, history: int
-) -> Float64[np.ndarray, "items"]:
-    """The counts that items of a usual catalog have, the most frequent first.
-
-    Histories of n items add up to sqrt(n) each, because a report has norm 1.
-    """
-    fall = np.arange(1, n_items + 1) ** -_COUNTS_FALL
-    return np.asarray(users * math.sqrt(history) * fall / fall.sum())

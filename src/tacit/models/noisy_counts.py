@@ -36,6 +36,7 @@ _BINS = 800  # of the noisy counts; a bin is far narrower than the noise
 # little below the noise, and foretells that counting on would find nothing.
 _STEPS = 15
 _SMALLEST = 0.02  # of the noise: a true count that is as good as none
+_ALIKE = 0.01  # of a logarithm: known counts that far apart are told apart
 _NEVER = 1e-300  # a density that is not zero, so that none is divided by zero
 
 
@@ -62,6 +63,15 @@ class CountPrior:
             belongs /= belongs.sum(axis=1, keepdims=True)
             shares = sizes @ belongs / len(counts)
         return cls(grid, shares, len(counts))
+
+    @classmethod
+    def known(cls, true: Counts) -> Self:
+        """The true counts themselves; those within a percent share their mean."""
+        true = np.sort(true)  # the last point of a grid is the largest count
+        steps = np.floor(np.log(np.maximum(true, _NEVER)) / _ALIKE)
+        _, which, sizes = np.unique(steps, return_inverse=True, return_counts=True)
+        means = np.bincount(which, weights=true) / sizes
+        return cls(means, sizes / len(true), len(true))
 
     def expected(self, counts: Counts, deviation: float) -> Counts:
         """The expected true count of each item; it grows with the noisy one."""
@@ -135,20 +145,20 @@ class Counting:
         return Counted(share, out, items_per_history(of_all, of_head, users=self.users))
 
     def foretold(self, true: Counts) -> Counted:
-        """What counts will show on average, if these are the true ones.
+        """What counts will show on average, if these, in any order, are the true ones.
 
         >>> counting = Counting(10, deviation=1.0, least=0.5, best=1, head=1)
         >>> round(counting.foretold(np.array([9.0, 1, 0])).share_found, 3)
         1.0
         """
-        prior = CountPrior(true, np.full(len(true), 1 / len(true)), len(true))
+        prior = CountPrior.known(true)
         share = prior.share_found(self.deviation, best=self.best, least=self.least)
         line = _noise_line(len(true), self.deviation)
-        above = ndtr((true - line) / self.deviation)
+        above = prior.shares @ ndtr((prior.grid - line) / self.deviation) * len(true)
         of_head = prior.found(self.deviation, best=self.head)
         of_all = float(true.sum())
         per_history = items_per_history(of_all, of_head, users=self.users)
-        return Counted(share, float(above.sum()), per_history)
+        return Counted(share, float(above), per_history)
 
 
 def items_per_history(of_all: float, of_head: float, *, users: float) -> float:

@@ -17,8 +17,7 @@ from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel, RoundContext, report_size
-from tacit.transport.codec import broadcast_size
+from tacit.transport.channels import Channel, RoundContext, count_bytes
 from tacit.transport.messages import Broadcast, Layout, Reports
 from tacit.tree import Tree
 
@@ -249,6 +248,8 @@ class Cohort:
 
     def tally(self, round: int) -> Tally:
         """How many were asked and took part, and the bytes of what was said."""
-        up = self.took_part * report_size(self.population.channel.name, self.layout)
-        down = self.asked * broadcast_size(self.broadcast)
-        return Tally(round, self.asked, self.took_part, up, down)
+        carrier, public = self.population.channel.name, self.broadcast.stored()
+        up, down = count_bytes(carrier, self.layout, public)
+        return Tally(
+            round, self.asked, self.took_part, self.took_part * up, self.asked * down
+        )

@@ -26,7 +26,7 @@ from tacit import check
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
-from tacit.transport.codec import wire_size
+from tacit.transport.codec import Stored, broadcast_size, wire_size
 from tacit.transport.exact_total import exact_noise, exact_sum
 from tacit.transport.messages import Layout, Reports
 from tacit.transport.shared_sum import SharedSum, play, sealed_size
@@ -312,9 +312,14 @@ def total_of_parts(parts: Iterable[Arrays], context: RoundContext) -> dict[str, 
     return _noisy(_narrowed(total, _no_reports(context)), context)
 
 
-def report_size(name: str, layout: Layout) -> int:
-    """The bytes that a client sends in a round over the channel of this name."""
-    return sealed_size(layout) if name == TwoServers.name else wire_size(layout)
+def count_bytes(name: str, layout: Layout, public: Stored) -> tuple[int, int]:
+    """The bytes that one client sends, and receives, in a round over this channel.
+
+    `public` are the dtypes and shapes of the arrays of the broadcast. A plan and the
+    count of a simulated round both come from here.
+    """
+    sent = sealed_size(layout) if name == TwoServers.name else wire_size(layout)
+    return sent, broadcast_size(public)
 
 
 _CHANNELS: Mapping[str, Channel] = {

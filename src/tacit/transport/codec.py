@@ -145,11 +145,9 @@ def wire_size(layout: Layout) -> int:
     return _size(layout.stored())
 
 
-def broadcast_size(broadcast: Broadcast) -> int:
-    """How many bytes a broadcast has, without encoding it."""
-    return _size(
-        {name: (str(a.dtype), a.shape) for name, a in broadcast.weights.items()}
-    )
+def broadcast_size(public: Stored) -> int:
+    """How many bytes a broadcast of these arrays has."""
+    return _size(public)
 
 
 def _size(stored: Stored) -> int:

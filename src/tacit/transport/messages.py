@@ -56,6 +56,10 @@ class Broadcast:
         default_factory=set, init=False, repr=False, compare=False
     )
 
+    def stored(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The dtype and shape of every array that is sent, by name."""
+        return {name: (str(a.dtype), a.shape) for name, a in self.weights.items()}
+
     def __post_init__(self) -> None:
         arrays.integer(self.round, "round", below=2**64)
         arrays.integer(self.phase, "phase", below=2**16)
@@ -311,10 +315,14 @@ class PublicSlot:
             )
 
     @property
+    def longest(self) -> tuple[int, ...]:
+        """The shape of the largest array that fits."""
+        return tuple(n if isinstance(n, int) else n[-1] for n in self.shape)
+
+    @property
     def most_bytes(self) -> int:
         """The size of the largest array that fits."""
-        longest = [n if isinstance(n, int) else n[-1] for n in self.shape]
-        return np.dtype(self.dtype).itemsize * math.prod(longest)
+        return np.dtype(self.dtype).itemsize * math.prod(self.longest)
 
     def problem(self, value: Array) -> str | None:
         """Why an array does not fit; None if it does."""
@@ -360,6 +368,10 @@ class BroadcastLayout:
             slot.most_bytes + len(name.encode()) + _MOST_ENTRY
             for name, slot in self.slots.items()
         )
+
+    def largest(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The dtype and the longest shape of every array, by name."""
+        return {name: (slot.dtype, slot.longest) for name, slot in self.slots.items()}
 
     def check(self, weights: Arrays) -> None:
         """Refuse a broadcast that is not as agreed."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.methods.gram_heuristics import Evidence, head_size, lean, outlook
+from tacit.methods.gram_heuristics import Evidence, head_size, lean
 
 some = st.floats(0.01, 1e6)
 evidence = st.builds(Evidence, some, some)
@@ -65,5 +65,3 @@ def test_the_head_grows_with_people_and_shrinks_with_noise():
 def test_the_more_noise_the_more_content():
     assert lean(0.0) == 0
     assert 0 < lean(0.01) < lean(0.05) == 1
-    assert "expect a list like private popularity" in outlook(0.11)
-    assert "expect personal" in outlook(0.001)
