@@ -414,9 +414,6 @@ world = { users = 120, items = 12, rank = 2, events_per_user = 5 }
 [method]
 name = "METHOD"
 
-[run]
-rounds = 2
-
 [evaluate]
 metrics = ["ndcg@10"]
 baselines = ["popularity"]
