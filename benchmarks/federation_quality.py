@@ -34,10 +34,9 @@ from tacit.experiment.assemble import assemble, data_read_once
 from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
-from tacit.service.federation import one_machine
 from tacit.service.federation.coordinated_run import PublishedSum
 from tacit.service.federation.manifest import read_document
-from tacit.service.federation.one_machine import ROLES, Trial
+from tacit.service.federation.one_machine import TwoServersTrial
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.services import serve_aggregator, serve_coordinator
 from tacit.service.federation.settings import (
@@ -113,14 +112,14 @@ def through_services(options: Any, epsilon: float) -> tuple[float, bool]:
     assembled = assemble(made)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "federation"
-        trial = Trial.prepared(assembled, place, clients=None, port=0)
+        trial = TwoServersTrial.prepared(assembled, place)
         processes = [
-            PROCESSES.Process(target=serve, args=(role, place)) for role in ROLES
+            PROCESSES.Process(target=serve, args=(role, place)) for role in trial.roles
         ]
         try:
-            for one, role in zip(processes, ROLES, strict=True):
+            for one, role in zip(processes, trial.roles, strict=True):
                 one.start()
-                one_machine.wait_for(_alive(one), place / f"{role}.toml", place / "log")
+                wait_for(_alive(one), place / f"{role}.toml")
             counts = play(trial)
         finally:
             for one in processes:
@@ -136,7 +135,7 @@ def through_services(options: Any, epsilon: float) -> tuple[float, bool]:
     return float(found.metrics()[METRIC].mean), exact
 
 
-def play(trial: Trial) -> list[Counts]:
+def play(trial: TwoServersTrial) -> list[Counts]:
     """Answer all rounds with every client; what each round added up to."""
     simulation = trial.assembled.simulation
     clients = SimulatedClients(
@@ -148,7 +147,7 @@ def play(trial: Trial) -> list[Counts]:
         if answered is None:
             time.sleep(0.1)
             continue
-        assert answered.delivered == answered.clients == trial.clients
+        assert answered.delivered == answered.clients == trial.cast.simulated
         found.append(answered)
     return found
 
@@ -192,7 +191,7 @@ def is_exact(place: Path, one: tuple[Any, PublishedSum], counts: Counts) -> bool
 
 
 class _alive:  # noqa: N801
-    """A process as `one_machine.wait_for` asks it."""
+    """A process as `wait_for` asks it."""
 
     def __init__(self, process: Any) -> None:
         self._process = process

@@ -43,6 +43,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "what a server is told by the app that it asks",
     ),
     "service/federation/one_machine": ("cli/test_up.py", "the command's own processes"),
+    "service/federation/trial": (
+        "service/relay/test_one_machine.py",
+        "and test_up.py: the trials of both channels",
+    ),
     "cli/evaluate": ("cli/test_train.py", "evaluates the run that was trained"),
     "cli/report": ("cli/test_train.py", "shows the run that was trained"),
     "data/parsing/csv_rows": ("data/sources/test_table.py", "the lines of a table"),

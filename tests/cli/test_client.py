@@ -102,7 +102,8 @@ def test_the_wrong_file_is_said_here_and_shows_nowhere_else(tacit, world, tmp_pa
     assert answer.code == 0
     assert "WARNING: 1 item is not in the catalog" in answer.err
     assert "has 0 items" in answer.out
-    assert [path for _, path, _ in world.requests] == ["/v1/invitation"]
+    asked = ["/v1/invitation", "/v1/manifest", "/v1/model"]  # whether it is over
+    assert [path for _, path, _ in world.requests] == asked
     world.open()
     assert tacit("client", "once", "--now", "--folder", folder).out.startswith("sent:")
     [body] = world.bodies

@@ -13,7 +13,8 @@ from tacit.codes import Code
 from tacit.text import shown
 
 if TYPE_CHECKING:
-    from tacit.service.federation.client import Outcome, Shown
+    from tacit.service.federation.client import FederationClient, Outcome, Shown
+    from tacit.service.federation.history import History
     from tacit.service.federation.leaving import Left
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 _MOST_SHOWN = 20  # releases on a terminal; --json has them all
 _EVERY = 5.0  # seconds between two looks, with --wait
 
+Wait = Annotated[bool, typer.Option("--wait", help="Go on until the run is over.")]
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -105,9 +107,18 @@ def join(
             show_default="the plan's",
         ),
     ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait", help="Then answer every round, as `tacit client once --wait`."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Agree to a run and copy your history into a folder of yours; nothing is sent.
+
+    With --wait every round is answered, until the run is over. A run that is over
+    already is told first: its model can be fetched, and nothing is contributed.
 
     Items that the catalog does not have are left out and counted. If none is left you
     are warned here, and nobody else can tell.
@@ -138,23 +149,37 @@ def join(
         least_uploads=least_uploads,
     )
     with FederationClient(place) as client:
-        told = client.show()
-    if not found.items:
-        console.err().print(f"WARNING: {found.said_of_unknown()}", style="bold red")
+        told, ended = client.show(), client.ended()
+        if not found.items:
+            console.err().print(f"WARNING: {found.said_of_unknown()}", style="bold red")
+        if not json:
+            _print_joined(place, told, found, ended=ended, waits=wait)
+        last = _answer(client, wait=True) if wait and not ended else None
     if json:
-        joined = {"folder": place, "left_out": found.unknown}
+        joined = {"folder": place, "left_out": found.unknown, "ended": ended or None}
+        joined |= {} if last is None else {"outcome": last}
         console.print_json(_document(told) | joined)
-        return
+    elif last is not None:
+        console.out().print(f"{last.kind}: {last.message}")
+    _exit_if_refused(last)
+
+
+def _print_joined(
+    place: Path, told: Shown, history: History, *, ended: str, waits: bool
+) -> None:
+    if ended:
+        console.out().print(shown(f"{ended}: nothing of yours is contributed"))
     console.out().print(f"joined: {shown(str(place))} has {told.n_items:,} items")
-    if found.slates is not None:
+    if history.slates is not None:
         console.out().print(
-            f"{len(found.slates):,} slates that you were shown: your clicks in them "
+            f"{len(history.slates):,} slates that you were shown: your clicks in them "
             "are protected, what was shown is not"
         )
-    if found.unknown and found.items:
-        console.out().print(shown(found.said_of_unknown()))
+    if history.unknown and history.items:
+        console.out().print(shown(history.said_of_unknown()))
     _print_agreed(told)
-    console.out().print("next: tacit client once --wait")
+    if not ended and not waits:
+        console.out().print("next: tacit client once --wait")
 
 
 @app.command()
@@ -168,9 +193,7 @@ def once(
             "when a report comes then knows when this ran.",
         ),
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Go on until the run is over.")
-    ] = False,
+    wait: Wait = False,
     spread: Annotated[
         float | None,
         typer.Option(
@@ -184,23 +207,34 @@ def once(
     It is safe to run it at any time, again and again, from a timer for instance: a
     round is answered once, and a report is sent again byte for byte.
     """
-    from tacit.service.federation.client import FederationClient, Kind
+    from tacit.service.federation.client import FederationClient
 
-    found: list[Outcome] = []
     with FederationClient(folder or _default_folder(), spread=spread) as client:
-        if wait:
-            for outcome in client.outcomes(now=now, every=_EVERY):
-                if not found or outcome.message != found[-1].message:
-                    console.note(outcome.message)
-                found.append(outcome)
-        else:
-            found.append(client.once(now=now))
-    last = found[-1]
+        last = _answer(client, now=now, wait=wait)
     if json:
         console.print_json(last)
     else:
         console.out().print(f"{last.kind}: {last.message}")
-    if last.kind in (Kind.REFUSED, Kind.DROPPED):
+    _exit_if_refused(last)
+
+
+def _answer(client: FederationClient, *, now: bool = False, wait: bool) -> Outcome:
+    """What came of looking last, once or until the run is over."""
+    if not wait:
+        return client.once(now=now)
+    last: Outcome | None = None
+    for outcome in client.outcomes(now=now, every=_EVERY):
+        if last is None or outcome.message != last.message:
+            console.note(outcome.message)
+        last = outcome
+    assert last is not None  # a run that is over says so
+    return last
+
+
+def _exit_if_refused(last: Outcome | None) -> None:
+    from tacit.service.federation.client import Kind
+
+    if last is not None and last.kind in (Kind.REFUSED, Kind.DROPPED):
         raise typer.Exit(1)
 
 
@@ -255,6 +289,9 @@ def recommend(
     k: Annotated[
         int, typer.Option("-k", min=1, help="The number of items to recommend.")
     ] = 10,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the model is published.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Rank with the published model on this device; your history is not sent.
@@ -264,6 +301,8 @@ def recommend(
     from tacit.service.federation.client import FederationClient
 
     with FederationClient(folder or _default_folder()) as client:
+        if wait:
+            client.wait_for_model()
         items = client.recommend(k)
     if json:
         console.print_json({"items": [*items], "sent": "nothing"})

@@ -108,6 +108,19 @@ def test_patience_ends(world):
     assert counts.fates[Fate.AGAIN] == USERS
 
 
+def test_a_check_that_raises_ends_the_round_at_once(world):
+    """While nobody takes reports, and the clients would send them for ten minutes."""
+    world.open(leader_url="http://127.0.0.1:9")
+    looks = iter(range(3))
+
+    def check():
+        if next(looks, None) is None:
+            raise Refused("a process has died")
+
+    with pytest.raises(Refused, match="has died"):
+        clients(world).answer(check=check)
+
+
 def test_what_was_not_agreed_is_not_answered(world):
     world.open(least_reports=1, sigma=1)
     with pytest.raises(Refused, match="the noise of one operator"):

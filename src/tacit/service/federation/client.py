@@ -117,7 +117,8 @@ class FederationClient:
     `spread` is how many seconds after it was made a report is sent at the latest, and
     about how long nothing is fetched; by default any moment of the window may come up,
     and a round that is open for less than `LEAST_WINDOW` seconds more is not answered
-    unless it is asked for. `tries` is how often a report is sent in one `once`.
+    unless it is asked for. In a trial it is zero: one machine is both operators, knows
+    all of it anyway, and waits. `tries` is how often a report is sent in one `once`.
     """
 
     def __init__(
@@ -134,10 +135,12 @@ class FederationClient:
         if spread is not None:
             check.not_negative(spread=spread)
         self.folder = ClientFolder(Path(folder))
-        self.spread, self.tries = spread, tries
         self._clock, self._sleep = clock, sleep
         self.membership = self.folder.membership()
         self.invitation = self.folder.invitation(self.membership.invitation)
+        is_trial = self.invitation.one_machine
+        self.spread = 0.0 if is_trial and spread is None else spread
+        self.tries = tries
         self._wire = wire_of(self.invitation)
         with ExitStack() as made:
             self._exchange = made.enter_context(Exchange(seconds=seconds))
@@ -566,6 +569,18 @@ class FederationClient:
         if wanted in known.values():  # else it is a fork, of which nothing is noted
             self._note(found)
 
+    def ended(self) -> str:
+        """Why no report is taken any more; empty if one may be, or nobody answers."""
+        try:
+            if self._get("/v1/manifest", most=MOST_BYTES) is not None:
+                return ""
+            over = self._over()
+        except Refused as error:
+            return str(error)
+        except Unanswered:
+            return ""
+        return "" if over is None else f"{over.message}, for `tacit client recommend`"
+
     def _over(self, manifest: AnyManifest | None = None) -> Outcome | None:
         """That the run is over, if it is: after its last round, or with its model."""
         if manifest is not None and manifest.round + 1 >= self.invitation.plan.rounds:
@@ -606,6 +621,12 @@ class FederationClient:
             held=items,
         )
         return Records(every[:k])
+
+    def wait_for_model(self, *, every: float = 5.0) -> None:
+        """Wait until a model is published; refuses a run that ended without one."""
+        while self._get("/v1/model", most=_MOST_DOCUMENT) is None:
+            self._get("/v1/manifest", most=MOST_BYTES)  # refuses a run without a model
+            self._sleep(every)
 
     def _new_items(self) -> tuple[NewItem, ...]:
         """Items that came after the catalog; none if the coordinator is away."""

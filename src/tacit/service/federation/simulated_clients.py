@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,11 +40,13 @@ from tacit.service.federation.wires import Accepted, Rows, wire_of
 from tacit.service.urls import checked_url
 
 Progress = Callable[[int, int], None]  # reports that are done, and all
+Check = Callable[[], None]  # raises if nobody can take reports any more
 Row = Int64[np.ndarray, "numbers"]
 _Upload = tuple[Row, str]  # a report that is not yet sealed, and its ticket
 _NUMBERS_AT_ONCE = 1 << 20  # of a chunk of reports: eight megabytes
 _MOST_AT_ONCE = 512
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
+_LOOK = 0.1  # seconds between two checks
 _chance = random.SystemRandom()
 
 
@@ -120,13 +122,21 @@ class SimulatedClients:
         )
 
     def answer(
-        self, *, progress: Progress | None = None, keeps_total: bool = False
+        self,
+        *,
+        progress: Progress | None = None,
+        keeps_total: bool = False,
+        check: Check = lambda: None,
     ) -> Counts | None:
-        """Answer the newest round with every client; None if there is nothing new."""
+        """Answer the newest round with every client; None if there is nothing new.
+
+        What `check` raises, which is called again and again, ends the round at once.
+        """
         found = self._round()
         if found is None:
             return None
-        return asyncio.run(self._answered(found, progress, keeps_total=keeps_total))
+        answering = self._answered(found, progress, keeps_total=keeps_total)
+        return asyncio.run(_checked(answering, check))
 
     def _round(self) -> Accepted | None:
         """The newest round, if it is open, as agreed, and not answered yet."""
@@ -238,6 +248,16 @@ class SimulatedClients:
             if fate is not Fate.AGAIN or time.monotonic() + wait > until:
                 return fate
             await asyncio.sleep(wait)
+
+
+async def _checked(answering: Coroutine[None, None, Counts], check: Check) -> Counts:
+    task = asyncio.create_task(answering)
+    try:
+        while not (await asyncio.wait({task}, timeout=_LOOK))[0]:
+            check()
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def most_rows(size: int) -> int:
