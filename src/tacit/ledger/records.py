@@ -69,5 +69,6 @@ class Entry:
     at: str
     run: str
     round: int
+    what: str  # left in that round
     release: Release
     sent: str | None
