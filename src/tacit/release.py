@@ -161,6 +161,7 @@ class Part:
 
     what: str
     when: str
+    first: int = 0  # round
 
 
 @dataclass(frozen=True)
@@ -194,8 +195,9 @@ class Release:
         return len(rounds) if own is None else sum(one in own for one in rounds)
 
     def leaving(self) -> tuple[Part, ...]:
-        """What leaves, one line per phase."""
-        return self.parts or (Part(self.what, self.when),)
+        """What leaves, one line per phase, in the order of the rounds."""
+        parts = self.parts or (Part(self.what, self.when),)
+        return tuple(sorted(parts, key=lambda part: part.first))
 
     def named(self, phase: int) -> str:
         """What leaves in a round of the phase with this index."""

@@ -213,7 +213,8 @@ class CentralGaussian(Privacy):
         if is_chosen:
             total = given(self.total_multiplier(group), "total_noise")
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
-            return (release(plan, _SEVERAL, cells, group=group, parts=parts),)
+            what = _SEVERAL if parts else _WHAT.format(phases[0].what)
+            return (release(plan, what, cells, group=group, parts=parts),)
         if len(phases) > 1 and isinstance(plan.sampler, Once):
             # Every client is in one phase only, so the dearest one bounds its cost.
             dearest = min(phases, key=self.noise_of)

@@ -180,6 +180,7 @@ def parts_of(
             what.format(phase.what),
             in_rounds(phase.rounds, plan.rounds)
             + maybe * (is_chosen and (start > 0 or starts.count(0) > 1)),
+            start,
         )
         for phase, start in zip(phases, starts, strict=True)
     )

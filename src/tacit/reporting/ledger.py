@@ -17,6 +17,7 @@ from tacit.reporting.plain_words import (
     observers,
     promise,
     rounded_up,
+    sentence,
     without_figure,
 )
 from tacit.reporting.promises import promises
@@ -162,24 +163,34 @@ def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
 
 
 def _list(told: Told) -> str:
-    header = ("when", "what", "seen by", "protection", "arrived")
+    header = ("when", "what", "seen by", "arrived")
     rows = tuple(
         (
             _day(entry.at),
             f"round {entry.round + 1}: {entry.what}",
             entry.release.seen_by,
-            _hidden(entry.release),
             _arrived(entry),
         )
         for entry in reversed(told.entries)
     )
     recent = elements.table(tables.Table("The latest first", header, rows[:_LATEST]))
+    recent += _protections(told)
     if len(rows) <= _LATEST:
         return recent
     older = elements.table(tables.Table("The older ones", header, rows[_LATEST:]))
     return recent + elements.folded(
         older, summary=f"{len(rows) - _LATEST:,} older ones"
     )
+
+
+def _protections(told: Told) -> str:
+    """What protects the messages, once for all that are protected alike."""
+    each = (f"{one.release.what}: {_hidden(one.release)}" for one in told.entries)
+    lines = [sentence(line) for line in dict.fromkeys(each)]
+    if not lines:
+        return ""
+    lead = elements.paragraph("The protection of these messages:")
+    return lead + elements.listing(lines)
 
 
 def _arrived(entry: Entry) -> str:

@@ -152,7 +152,8 @@ def _data(card: Json) -> str:
     header = ("kind of data", "personal", "kept by")
     table = tables.Table("Data that exists for this run", header, rows)
     note = (
-        "The server holds no history. Only what the next table lists leaves a device."
+        "The server holds no history. Only the messages of the next table leave a "
+        "device."
     )
     return elements.table(table, heads=1) + elements.paragraph(note, quiet=True)
 
