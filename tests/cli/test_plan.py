@@ -120,7 +120,7 @@ def test_the_server_sees_everything_over_direct(tacit, experiment):
     answer = tacit("plan", experiment, *direct, *DELTA, "--target-epsilon", 1, "--json")
     found = by_view(answer.json)
     assert found["server"]["standing"] == "NONE"
-    assert "bare" in found["server"]["reason"]
+    assert "every report without noise" in found["server"]["reason"]
     assert found["release"]["standing"] == "PROVEN"
 
 
@@ -149,7 +149,7 @@ def test_every_group_has_its_epsilon_and_all_are_worth_one(tacit, experiment):
     assert 7.99 < found["open"] <= 8.0
     assert sum(document["groups"].values()) == document["cost"]["population"]
     assert 2 < document["as_one_epsilon"] < 5
-    assert "about a user of group 'strict'" in document["words"][0]
+    assert "about group 'strict'" in document["words"][0]
     shown = " ".join(tacit(*asked).out.split())
     assert "sums are as clear as with everyone at epsilon" in shown
 

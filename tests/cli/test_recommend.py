@@ -180,4 +180,4 @@ BARE = Release("query", "server", "once", unprotected("bare_reports", "sent as i
 
 def test_a_query_without_a_proof_has_no_figure():
     [line, *_] = statements_of([(Terms((BARE,)), [0])], what="one query")
-    assert _cost(line) == "one query: no epsilon, NONE (sent as it is)"
+    assert _cost(line) == "one query: no promise (sent as it is)"
