@@ -53,7 +53,7 @@ def test_another_package_registers_a_code_once(monkeypatch):
         register_code("enclave", "an enclave is sound")
     register_code("shop.enclave", "an enclave of {} is sound", unchecked=True)
     assert str(Code("shop.enclave", ("ACME",))) == (
-        "an enclave of ACME is sound, which nobody checks"
+        "an enclave of ACME is sound (no program checks this)"
     )
     with pytest.raises(BadValue, match="registered already"):
         register_code("shop.enclave", "another")
@@ -111,7 +111,7 @@ def test_a_code_of_a_package_that_is_not_here_is_read_as_unchecked(monkeypatch):
     """A ledger is still readable, and nothing of it is called proven."""
     found = Code.from_json(["shop.enclave", "ACME"])
     assert (str(found), found.is_unchecked) == (
-        "shop.enclave ACME, which nobody checks",
+        "shop.enclave ACME (no program checks this)",
         True,
     )
     sound = Cell(Standing.PROVEN, "x", GAUSSIAN, assumes=(Code("float_noise"),))

@@ -19,7 +19,9 @@ from tacit import check
 from tacit.errors import BadValue
 
 Value = int | str
-_NOBODY = ", which nobody checks"
+_UNCHECKED_MARK = " (no program checks this)"
+# How earlier versions, whose documents are still read, marked it.
+_MARKS = (_UNCHECKED_MARK, ", which nobody checks")
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Code:
 
     def __str__(self) -> str:
         kind = _kind(self.name)
-        checked = _NOBODY if kind.is_unchecked else ""
-        return kind.sentence.format(*self.values) + checked
+        mark = _UNCHECKED_MARK if kind.is_unchecked else ""
+        return kind.sentence.format(*self.values) + mark
 
     @property
     def is_unchecked(self) -> bool:
@@ -86,8 +88,8 @@ class _Kind:
 def sentences(codes: Iterable[Code]) -> str:
     """The sentences of these codes, each once; `nothing` without any.
 
-    >>> sentences([Code("trusted_aggregator")]), sentences([])
-    ('trusted aggregator', 'nothing')
+    >>> sentences([Code("one_honest_aggregator")]), sentences([])
+    ('one of the two aggregators follows the protocol', 'nothing')
     """
     return "; ".join(dict.fromkeys(map(str, codes))) or "nothing"
 
@@ -123,7 +125,7 @@ def rests_on_unchecked(text: str) -> bool:
     """Whether sentences, of any version, name something that nobody checks."""
     if text == "nothing":
         return False
-    return any(part.endswith(_NOBODY) for part in text.split("; ")) or any(
+    return any(part.endswith(_MARKS) for part in text.split("; ")) or any(
         re.search(pattern, text)
         for pattern, name in _EARLIER.items()
         if _KINDS[name].is_unchecked
@@ -153,48 +155,54 @@ def _kind(name: str) -> _Kind:
     return _KINDS[name]
 
 
-# Parties that follow the protocol, and cryptography.
+# Parties that follow the protocol, and cryptography. No sentence has a semicolon: one
+# stands between two sentences.
 _TRUSTED = {
-    "trusted_aggregator": "trusted aggregator",
+    "trusted_aggregator": "the aggregator follows the protocol and shows no single "
+    "report",
     "one_honest_aggregator": "one of the two aggregators follows the protocol",
     "both_aggregators_add_noise": "both aggregators add their noise",
-    "server_adds_noise": "the server adds the noise and shows nobody the reports",
-    "relay_apart": "a relay that does not side with the server",
+    "server_adds_noise": "the server adds the noise and shows no single report",
+    "relay_apart": "the relay does not work together with the server",
     "ticket_per_user": "the relay hands out one ticket per user, and asks for it",
     "honest_clients": "at least {} honest clients in every round",
-    "honest_clients_beside_sybils": "at least {} honest clients in every round, which "
-    "are {} less {} that may be an attacker's",
-    "nodes_follow": "operators of nodes follow the protocol and hold their users' "
-    "histories; the server brings no other code to nodes; every user is on one node",
-    "sealed_halves": "AES-256-CTR, HPKE and the operating system's randomness",
-    "cipher_randomness": "AES-256 and the operating system's randomness",
+    "honest_clients_beside_sybils": "at least {} honest clients in every round (of {}, "
+    "an attacker may have invented {})",
+    "nodes_follow": "every node's operator follows the protocol and holds its users' "
+    "histories, every user is on one node, and the server brings no other code to "
+    "nodes",
+    "sealed_halves": "AES-256-CTR, HPKE and the operating system's randomness are "
+    "sound",
+    "cipher_randomness": "AES-256 and the operating system's randomness are sound",
     "public_inputs": "items, population and settings are public",
-    "public_slates": "what each user was shown is public",
+    "public_slates": "the slates that each user was shown are public",
 }
 _UNCHECKED = {
-    "uploads_not_invented": "none of the uploads that the relay counts are invented",
-    "few_uploads_invented": "no more than {} of the uploads that the relay counts are "
+    "uploads_not_invented": "every upload that the relay counts is a client's",
+    "few_uploads_invented": "at most {} of the uploads that the relay counts are "
     "invented",
-    "float_noise": "noise in floating point whose low bits tell nothing (Mironov 2012)",
+    "float_noise": "the low bits of noise in floating point reveal nothing (Mironov "
+    "2012)",
     "owners_word": "{}",  # of the owner of a ledger, on a certain day
     "earlier_version": "{}",  # in words that this version does not know
     "unknown_code": "{}",  # of a package that is not here, or of a later version
 }
 _REASONS_OF_NONE = {
-    "bare_reports": "reports are sent as they are",
-    "bare_at_server": "the server sees every report bare",
+    "bare_reports": "reports are sent without noise",
+    "bare_at_server": "the server sees every report without noise",
     "bare_node_sums": "the server sees the sum of each node without noise, and the sum "
     "over a single user is that user's report",
-    "aggregator_colludes": "an aggregator that colludes shows every report",
-    "aggregators_collude": "both aggregators together can open every report",
-    "one_machine": "both operators are one machine, which can open every report",
-    "one_machine_relay": "relay and collector are one machine, which knows whose "
-    "report is whose",
+    "aggregator_colludes": "the aggregator sees every report and could show it to the "
+    "server",
+    "aggregators_collude": "the two aggregators together can open every report",
+    "one_machine": "one machine runs both operators and can open every report",
+    "one_machine_relay": "one machine runs the relay and the collector, and knows the "
+    "sender of every report",
     "clip_from_data": "the clip follows from the user's own data",
-    "raw_history": "reports are computed from the raw history",
-    "signs_remain": "signs of a report give the history back",
-    "earlier_reason": "an earlier version, which had no codes, said why",
-    "exact_sums": "exact sums: a model remembers who trained it",
+    "raw_history": "reports are computed from the history itself",
+    "signs_remain": "the signs of a report give the history back",
+    "earlier_reason": "an earlier version, which had no codes, gave the reason",
+    "exact_sums": "the sums are exact, and a model made from them can reveal its users",
 }
 # Frozen: patterns of the sentences that versions without codes wrote.
 _EARLIER = {

@@ -28,8 +28,8 @@ class Phase:
     # why the bound holds; a theorem or a page
     proof: str = field(default="", metadata=PROSE)
     step: float = 1.0  # what the server multiplies the mean by, if noise depends on it
-    # what is said of reports that are sent bare
-    leak: str = field(default="nothing protects them", metadata=PROSE)
+    # a sentence on what reports without noise give away, if it is a surprise
+    leak: str = field(default="", metadata=PROSE)
 
     def __post_init__(self) -> None:
         check.positive(bound=self.bound, step=self.step)

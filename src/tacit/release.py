@@ -6,6 +6,7 @@
     Standing    what a figure is worth
     Cell        the guarantee of one release for one unit and one view
     Release     one thing that leaves clients or is published, with its six cells
+    Part        what leaves in some rounds of a release that has several phases
 
 These are plain values: plans, ledgers, statements and cards all read the same ones. How
 the six cells relate is defined in docs/account.md and computed by `implying`.
@@ -155,6 +156,15 @@ Cells = Mapping[CellName, Cell]
 
 
 @dataclass(frozen=True)
+class Part:
+    """What leaves in one phase, in words, and when."""
+
+    what: str
+    when: str
+    first: int = 0  # round
+
+
+@dataclass(frozen=True)
 class Release:
     """One thing that leaves clients or is published, with its guarantees."""
 
@@ -164,6 +174,9 @@ class Release:
     cells: Cells
     group: str = EVERYONE
     rounds: range | None = None  # in which it is made; None: in all
+    # For readers, like the texts above; no client agrees to these.
+    channel: str = ""  # over which reports travel, if that is known
+    parts: tuple[Part, ...] = ()  # by phase, where one guarantee is for several
 
     def __post_init__(self) -> None:
         missing = ["/".join(name) for name in CELLS if name not in self.cells]
@@ -180,6 +193,20 @@ class Release:
         """How often a client made it that took part in these rounds."""
         own = self.rounds
         return len(rounds) if own is None else sum(one in own for one in rounds)
+
+    def leaving(self) -> tuple[Part, ...]:
+        """What leaves, one line per phase, in the order of the rounds."""
+        parts = self.parts or (Part(self.what, self.when),)
+        return tuple(sorted(parts, key=lambda part: part.first))
+
+    def named(self, phase: int) -> str:
+        """What leaves in a round of the phase with this index."""
+        return self.parts[phase].what if self.parts else self.what
+
+    @property
+    def names(self) -> set[str]:
+        """What an entry of a ledger may call it: as a whole, or one of its parts."""
+        return {self.what, *(part.what for part in self.parts)}
 
     def guarantee(self, name: CellName) -> Cell:
         """The cell of this name, or one with an epsilon that implies it."""

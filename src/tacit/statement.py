@@ -54,6 +54,7 @@ class Statement:
     epsilon: float | None
     reason: str
     published_epsilon: float | None = None
+    channel: str = ""  # over which reports travel; none if over several, or unknown
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Statement:
@@ -83,8 +84,8 @@ class Past:
 class Account:
     """Every release and every total of a plan.
 
-    Where the run adds to earlier ones, `totals` speak for somebody who is in this one
-    only, `earlier` for somebody who was in those only, `both` for somebody in all.
+    Where the run adds to earlier ones, `totals` speak for a user of this one only,
+    `earlier` for a user of those only, `both` for a user of all of them.
     """
 
     releases: tuple[Statement, ...]
@@ -218,7 +219,7 @@ def _decided(
     cells: tuple[Cell, ...], delta: float | None, n_users: int, prefers_pure: bool
 ) -> Figure:
     if not cells:
-        said = "nothing was released yet"
+        said = "no message has left yet"
         return Figure(None, None, "none", Standing.NOTHING, said, cells)
     bare = [cell for cell in cells if not cell.has_epsilon]
     reason = joined(cell.reason for cell in bare or cells)
@@ -228,10 +229,10 @@ def _decided(
     try:
         found, at = _composed(cells, delta, n_users, prefers_pure)
     except Refused as refusal:
-        said = f"cannot be accounted for: {refusal}"
+        said = f"no accountant has a figure: {refusal}"
         return Figure(None, delta, "none", Standing.NONE, said, cells)
     if found.value is None:
-        said = "the event protects nothing"
+        said = "the noise is too small for any figure"
         return Figure(None, at, "none", Standing.NONE, said, cells)
     standing = Standing.lowest(cell.standing for cell in cells)
     return Figure(found.value, at, found.accountant, standing, reason, cells)
@@ -328,6 +329,7 @@ class _Figures:
             epsilon=found.epsilon,
             reason=found.reason,
             published_epsilon=published[0] if len(published) == 1 else None,
+            channel=only_channel((*own, *past)),
         )
 
     def _held(
@@ -344,15 +346,29 @@ class _Figures:
         return replace(cell, event=composed(cell.event, self.runs))
 
     def _horizon(self, own: list[Release], past: Sequence[Release]) -> str:
-        told = []
-        if own:
-            again = "" if self.runs == 1 else f", {self.runs} runs"
-            when = joined(release.when for release in own)
-            told.append(f"{when}, {self.plan.rounds} rounds planned{again}")
+        """How long the figure holds: these rounds, and earlier runs."""
+        parts = []
+        if any(release in self.plan.before for release in own):
+            parts.append("the release before the first round")
+        in_run = [release for release in own if release not in self.plan.before]
+        if in_run:
+            parts.append(self._rounds_of(in_run))
         if past:
             n = len(self.earlier)
-            told.append("1 finished run" if n == 1 else f"{n} finished runs")
-        return "; ".join(told)
+            parts.append("1 finished run" if n == 1 else f"{n} finished runs")
+        return f"for {' and '.join(parts)}{' together' * (len(parts) > 1)}"
+
+    def _rounds_of(self, own: Iterable[Release]) -> str:
+        every = range(self.plan.rounds)
+        rounds = {n for one in own for n in one.rounds or every}
+        first, last = min(rounds) + 1, max(rounds) + 1
+        if len(rounds) == len(every):
+            told = f"all {last} rounds together" if last > 1 else "the only round"
+        elif first == last:
+            told = f"round {first} of {len(every)}"
+        else:
+            told = f"rounds {first} to {last} of {len(every)} together"
+        return told if self.runs == 1 else f"{told}, in {self.runs} runs"
 
     def _figure(self, held: Held, name: CellName, n_users: int) -> Figure:
         # Most units and views hold equal cells, and a composition takes a while.
@@ -364,6 +380,16 @@ class _Figures:
         return self.known[known]
 
 
+def only_channel(releases: Iterable[Release]) -> str:
+    """The channel of these releases, if it is one and known."""
+    channels = {release.channel for release in releases}
+    return channels.pop() if len(channels) == 1 else ""
+
+
 def joined(texts: Iterable[str]) -> str:
-    """The distinct texts in the order of their first occurrence, with semicolons."""
-    return "; ".join(dict.fromkeys(texts))
+    """The distinct sentences of texts, in the order of their first occurrence.
+
+    >>> joined(["noise; a theorem", "clipped; a theorem"])
+    'noise; a theorem; clipped'
+    """
+    return "; ".join(dict.fromkeys(one for text in texts for one in text.split("; ")))

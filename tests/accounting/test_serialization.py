@@ -18,7 +18,7 @@ from tacit.accounting.serialization import (
 )
 from tacit.codes import Code
 from tacit.errors import BadValue
-from tacit.release import CELLS, Adjacency, Cell, Release, Standing, View
+from tacit.release import CELLS, Adjacency, Cell, Part, Release, Standing, View
 
 GAUSSIAN = dp.GaussianDpEvent(0.1 + 0.2)
 EVENTS = [
@@ -96,7 +96,7 @@ def release() -> Release:
 
 @pytest.mark.parametrize("rounds", [range(2, 9), range(1), None])
 def test_a_release_comes_back_as_it_was(rounds):
-    made = replace(release(), rounds=rounds)
+    made = replace(release(), rounds=rounds, parts=(Part("votes", "in round 1"),))
     text = json.dumps(release_to_json(made))
     assert release_from_json(json.loads(text)) == made
 
@@ -105,7 +105,9 @@ def test_a_release_is_plain_data():
     """Words, numbers and tables of known names: a later version reads the same."""
     document = release_to_json(release())
     assert document["rounds"] == [2, 9]
-    assert set(document) == {*("what", "seen_by", "when", "cells", "group", "rounds")}
+    assert set(document) == {
+        *("what", "seen_by", "when", "cells", "group", "rounds", "channel", "parts"),
+    }
     assert [(one["unit"], one["view"]) for one in document["cells"]] == [
         *map(tuple, (map(str, name) for name in CELLS))
     ]

@@ -108,7 +108,7 @@ def test_people_read_the_same(tacit, runs, tmp_path):
     answer = tacit("export", runs("fedvae"), "--out", tmp_path / "device")
     assert "history to scores" in answer.out
     assert "15 items" in answer.out
-    assert "Other users, who see what is published: no promise" in answer.out
+    assert "Against everyone who sees the model: no promise" in answer.out
 
 
 def test_double_precision(tacit, runs, tmp_path):

@@ -113,10 +113,11 @@ def test_each_mode_shows_its_list_and_what_it_costs(tacit, vectors, mode):
     assert answer.code == 0, answer.err
     said = " ".join(answer.out.split())
     standing = "PROVEN" if mode[0] == "krr" else "ASSUMED"  # noise in floating point
-    assert f"one query: epsilon 2.00, {standing} (user, replace_one, server" in said
-    assert "a moderate promise: a belief of 1 in 2 that a user's history is" in said
+    assert f"one query: epsilon 2.00, {standing} against the server" in said
+    assert "compared with any other history" in said
+    assert "a moderate promise" in said
     # A year of Gaussian queries is beyond what the cipher of a device can carry.
-    year = "no epsilon, NONE" if "--delta" in mode else "epsilon"
+    year = "no promise" if "--delta" in mode else "epsilon"
     assert f"365 queries: {year}" in answer.out
     assert "a trial" in answer.out
     listed = tacit(*ask, "--serve", *mode, "--json").json
@@ -179,4 +180,4 @@ BARE = Release("query", "server", "once", unprotected("bare_reports", "sent as i
 
 def test_a_query_without_a_proof_has_no_figure():
     [line, *_] = statements_of([(Terms((BARE,)), [0])], what="one query")
-    assert _cost(line) == "one query: no epsilon, NONE (sent as it is)"
+    assert _cost(line) == "one query: no promise (sent as it is)"

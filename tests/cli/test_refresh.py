@@ -71,9 +71,8 @@ def test_a_run_is_refreshed_and_says_what_either_costs(tacit, experiment, tmp_pa
     assert worst(planned["earlier"]) == pytest.approx(4.0, abs=5e-3)
     both = worst(planned["both"])
     assert 4.0 < both < 5.0
-    assert [line["what"] for line in planned["releases"]] == [
-        "sum of related items"
-    ] * 6
+    assert len(planned["releases"]) == 6
+    assert all("relations" in line["what"] for line in planned["releases"])
     assert planned["cost"]["bytes_model"] > planned["cost"]["bytes_down_a_round"] > 0
 
     answer = tacit("train", experiment, "--from", spring, "--out", autumn, *LATER)

@@ -93,7 +93,8 @@ def test_a_release_tells_how_well_it_works(tacit, shop, tmp_path, monkeypatch):
     for line in said.json["epsilons"]:
         assert line["standing"] == "NONE" or line["epsilon"] <= 4.0
     card = json.loads((run / "privacy-card.json").read_text())
-    assert "sum of held-out hits and misses" in {one["what"] for one in card["leaves"]}
+    leaving = [one["what"] for one in card["leaves"]]
+    assert any("held-out hits and misses" in what for what in leaving)
     assert "hit_rate" in card["privacy"]["noise_multiplier"]
     assert "held-out hits" in (run / "privacy-card.html").read_text()
     page = (run / "report.html").read_text()
@@ -144,16 +145,16 @@ def test_an_audit_says_that_the_metric_is_left_out(tacit, shop, tmp_path):
     audited = tacit("audit", run, "--json")
     assert audited.code == 0, audited.err
     left_out = [one["what"] for one in audited.json["not_audited"]]
-    assert "sum of held-out hits and misses" in left_out
+    assert any("held-out hits and misses" in what for what in left_out)
 
 
 def test_the_plan_shows_what_it_costs(tacit, shop):
     said = tacit("plan", shop, "--json")
     assert said.code == 0, said.err
     lines = {line["what"]: line for line in said.json["releases"]}
-    assert "sum of held-out hits and misses" in lines
-    horizon = lines["sum of related items"]["horizon"]
-    assert horizon == "each of rounds 2 to 2, 3 rounds planned"
+    assert any("held-out hits and misses" in what for what in lines)
+    [related] = [line for what, line in lines.items() if "relations" in what]
+    assert related["horizon"] == "for round 2 of 3"
     assert said.json["method"]["name"] == "gram"
     assert "hr@2 will be known to about ±" in said.json["outlook"]
     assert said.json["cost"]["rounds"] == 3

@@ -120,7 +120,7 @@ def test_a_run_of_an_earlier_version_is_read(tacit, experiment, tmp_path):
 def test_for_people_it_prints_a_table(tacit, experiment, tmp_path):
     answer = tacit("train", experiment, "--out", tmp_path / "run")
     assert "federated_popularity" in answer.out
-    assert "no promise    NONE" in answer.out
+    assert "no promise" in answer.out
     assert "report.html" in answer.out
     assert "3 of 3" in answer.err  # progress survives a pipe
 

@@ -188,4 +188,4 @@ def test_what_one_machine_undoes_is_not_added_up(table: Path) -> None:
 
 def test_without_queries_the_card_says_that_nothing_leaves(run: RunDirectory) -> None:
     page = run.privacy_card.with_suffix(".html").read_text()
-    assert "nothing leaves it to be served" in page
+    assert "being served sends nothing" in page

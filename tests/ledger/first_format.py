@@ -4,7 +4,6 @@ import json
 import sqlite3
 
 from tacit.accounting.serialization import event_to_json
-from tacit.codes import sentences
 from tacit.ledger.schema import APPLICATION
 from tacit.ledger.terms import Terms
 from tacit.release import Cell, Release
@@ -56,6 +55,9 @@ TRAINING = (  # of small.training(0.5, 4.0, 3), letter by letter
 )
 
 
+_WORDS = {"trusted_aggregator": "trusted aggregator"}  # as it was said then
+
+
 def first_text(terms: Terms) -> str:
     """These terms as the first format wrote them."""
     document = {
@@ -97,6 +99,6 @@ def _promise(cell: Cell) -> dict:
         "event": event_to_json(cell.event if covers_run else cell.each),
         "adjacency": str(cell.adjacency),
         "covers": "run" if covers_run else "round",
-        "assumes": sentences(cell.assumes),
+        "assumes": "; ".join(_WORDS[code.name] for code in cell.assumes) or "nothing",
         "reason": cell.reason,
     }

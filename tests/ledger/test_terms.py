@@ -17,7 +17,7 @@ from ledger.small import (
     training,
 )
 
-from tacit.codes import sentences
+from tacit.codes import Code
 from tacit.errors import BadData, BadValue
 from tacit.ledger.budget import spent
 from tacit.ledger.terms import Terms, read_terms, write_terms
@@ -97,7 +97,7 @@ def test_a_text_of_the_first_format_is_read():
     for unit in Unit:
         read, counted, bare = (release.cells[unit, view] for view in View)
         assert read.each is None  # covers the run
-        assert (read.event.count, sentences(read.assumes)) == (3, "trusted aggregator")
+        assert (read.event.count, read.assumes) == (3, (Code("trusted_aggregator"),))
         assert counted.each == GaussianDpEvent(4.0)  # covers a round
         assert (counted.standing, counted.reason) == (Standing.PROVEN, "counted")
         assert counted.adjacency is Adjacency.ZERO_OUT

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from tacit.codes import Code
 from tacit.data.features import Categories
 from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
@@ -184,7 +185,7 @@ def test_central_views(plan, expected):
     assert found[View.RELEASE].epsilon == pytest.approx(expected[0], abs=5e-4)
     if expected[1] is not None:
         assert found[View.SERVER].epsilon == pytest.approx(expected[1], abs=5e-4)
-        assert found[View.SERVER].assumes == "trusted aggregator"
+        assert found[View.SERVER].assumes == str(Code("trusted_aggregator"))
     assert found[View.COLLUSION].epsilon is None
     if plan.channel == "direct":
         assert found[View.SERVER].standing is Standing.NONE

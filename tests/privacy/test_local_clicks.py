@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tacit.codes import Code
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.phase import Phase
@@ -33,7 +34,7 @@ def test_the_total_is_epsilon_in_every_view(kind, sampler, times):
             is_exact = kind is LocalClicks  # else its noise is in floats
             assert line.standing.name == ("PROVEN" if is_exact else "ASSUMED")
             assert 0.999 * 3.0 * times < line.epsilon <= 3.0 * times
-            assert "shown is public" in line.assumes
+            assert str(Code("public_slates")) in line.assumes
 
 
 def test_labels_divide_their_share():

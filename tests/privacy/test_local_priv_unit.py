@@ -110,7 +110,9 @@ def test_phases_add_up_unless_clients_speak_once():
     assert worst(LocalPrivUnit(3.0), plan, (COUNTS, LATER)) == pytest.approx(12.0)
     once = Plan(100, 4, Once())
     [release] = LocalPrivUnit(3.0).releases(once, (COUNTS, LATER))
-    assert (release.what, release.rounds) == ("randomised histories and updates", None)
+    assert release.rounds is None
+    assert [one.what for one in release.leaving()] == [r.what for r in releases]
+    assert [one.when for one in release.leaving()] == [r.when for r in releases]
     assert worst(LocalPrivUnit(3.0), once, (COUNTS, LATER)) == pytest.approx(3.0)
 
 

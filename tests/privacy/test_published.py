@@ -101,7 +101,7 @@ def test_noise_and_event_know_the_servers_step():
             cell = release.cells[Unit.USER, View.SERVER]
             assert cell.adjacency is adjacency
             assert cell.each == made.clipping.event(step, adjacency=adjacency)
-            assert ("bits tell" in cell.reason) is (adjacency is Adjacency.ZERO_OUT)
+            assert ("bits reveal" in cell.reason) is (adjacency is Adjacency.ZERO_OUT)
 
 
 @pytest.mark.parametrize(("step", "provable"), [(0.1, 0.0378), (1, 0.5670), (2, 1.88)])

@@ -32,7 +32,7 @@ def test_a_gradient_through_the_raw_history_has_no_guarantee():
         assert line.standing is Standing.NONE
         assert line.epsilon is None
         assert line.published_epsilon == (5.0 if line.unit is Unit.ITEM else None)
-        assert "computed from the raw history" in line.reason
+        assert "computed from the history itself" in line.reason
 
 
 def test_the_reason_says_what_the_noise_alone_would_be_worth():

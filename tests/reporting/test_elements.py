@@ -42,7 +42,8 @@ def test_quiet_is_a_class() -> None:
 def test_only_a_proven_promise_stands_in_color() -> None:
     proven = Promise("server", Standing.PROVEN, 3.999, "means", ("terms",))
     claimed = Promise("server", Standing.CLAIMED, None, "reason")
-    assert '<li class="proven"><p class="figure">ε 4.00' in elements.promises([proven])
+    shown = elements.promises([proven])
+    assert '<li class="proven"><p class="figure">epsilon 4.00' in shown
     assert '<li><p class="figure">no promise' in elements.promises([claimed])
 
 

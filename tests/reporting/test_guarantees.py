@@ -6,10 +6,13 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.accounting.events import pure_local
+from tacit.codes import Code
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Release
-from tacit.reporting.guarantees import blocks, in_full, in_short, rounded_up
+from tacit.reporting.guarantees import in_full, in_short
+from tacit.reporting.plain_words import rounded_up
+from tacit.reporting.promises import promises
 from tacit.statement import Statement, account
 
 PLAN = Plan(1000, channel="secure_sum", delta=1e-6)
@@ -22,25 +25,25 @@ def totals(cells) -> tuple[Statement, ...]:
 
 def test_a_sum_is_two_blocks():
     lines = in_short(totals(summed(PLAN, GaussianDpEvent(4.2247), reason="noise")))
-    assert lines[0] == (
-        "server, and everyone through the model        epsilon 1.00  PROVEN"
-    )
-    assert (
-        lines[1]
-        == "    a whole history (there or not), delta 1e-06, once, 1 rounds planned"
-    )
-    assert lines[2] == "    noise; assumes trusted aggregator"
-    assert lines[-2].endswith("no promise    NONE")
+    assert lines[0].endswith("  epsilon 1.00  PROVEN")
+    assert {"delta 1e-06", "compared with that person absent"} <= parts(lines[1:3])
+    assert "    rests on: noise" in lines
+    assert str(Code("trusted_aggregator")) in " ".join(" ".join(lines).split())
+    assert lines[-2].endswith("no promise")
+    assert lines[-1].strip() == str(Code("aggregator_colludes"))
+
+
+def parts(lines: list[str]) -> set[str]:
+    """The terms of a block, one by one."""
+    text = " ".join(" ".join(lines).split())
+    return {one for part in text.split("; ") for one in (part, part.split(", ")[-1])}
 
 
 def test_local_reports_hold_against_everyone():
-    lines = in_short(totals(local(PLAN, pure_local(1.0), reason="coins")))
-    assert lines[0].startswith("everyone, whoever works together")
-    assert (
-        lines[1]
-        == "    a whole history (this or any other), delta 0, once, 1 rounds planned"
-    )
-    assert lines[2] == "    coins"
+    lines = in_short(totals(local(PLAN, pure_local(1.0), reason="coins")), 200)
+    assert sum("epsilon" in line for line in lines) == 1
+    assert {"delta 0", "compared with any other history"} <= parts(lines)
+    assert "    rests on: coins" in lines
 
 
 @pytest.mark.parametrize("show", [in_short, in_full])
@@ -75,12 +78,12 @@ def test_every_field_of_a_statement_is_in_full():
 def test_a_papers_own_figure_stands_below_what_is_proven(cells, figure):
     """Also where nothing is, and never as an epsilon."""
     lines = [dataclasses.replace(s, published_epsilon=figure) for s in totals(cells)]
-    every = list(blocks(lines))
+    every = list(promises(lines))
     assert every
-    for block in every:
-        is_shown = block.below[-1] == "the paper's own figure is 16.4792"
+    for one in every:
+        is_shown = one.terms[-1:] == ("the paper's own figure is 16.4792",)
         assert is_shown is (figure is not None)
-        assert "16.4" not in block.figure
+        assert "16.4" not in one.figure
     shown = sum("the paper's own figure" in line for line in in_short(lines))
     assert shown == (0 if figure is None else len(every))
 

@@ -25,7 +25,7 @@ def test_a_line_has_what_is_promised_and_what_was_found(
         "user",
         "server",
         "1.0000 (replace_one, delta 0.0; once, 1 rounds planned; basic composition)",
-        "PROVEN: a theorem; assumes nothing",
+        "PROVEN: a theorem; assumes: nothing",
         "0.3000 ± 0.0100",
     )
 

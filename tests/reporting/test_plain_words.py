@@ -1,5 +1,7 @@
 import math
 from dataclasses import replace
+from html import unescape
+from itertools import combinations
 
 import pytest
 from dp_accounting import GaussianDpEvent
@@ -7,13 +9,21 @@ from scipy.stats import norm
 from service.federation.overviews import a_coordinator
 
 from tacit.accounting.events import pure_local
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.ledger.terms import Terms
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Adjacency, Cells, Release, Standing, Unit, View
 from tacit.reporting import elements, guarantees, html, tables
-from tacit.reporting.plain_words import in_words, is_reassuring, meaning, promise
+from tacit.reporting.plain_words import (
+    exception,
+    in_words,
+    is_reassuring,
+    meaning,
+    observers,
+    promise,
+)
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Report
 from tacit.runtime.ledger import run_statements
@@ -46,23 +56,20 @@ def words(cells: Cells) -> list[str]:
 def test_every_pair_of_eyes_gets_a_sentence():
     release, server, collusion = words(summed(PLAN, GaussianDpEvent(4.2247), reason=""))
     for sentence in (release, server):
-        assert (
-            "a strong promise: a belief of 1 in 2 that a user took part can grow "
-            in sentence
-        )
-        assert "to 75.1 % at most, one of 1 in 100 to 3.0 %" in sentence
-        assert "except with probability 1.1e-05. This assumes: trusted agg" in sentence
-    assert "no promise; an aggregator that colludes shows every report" in collusion
+        assert "a strong promise" in sentence
+        assert "that a person took part" in sentence
+        assert "from 50 % to 75.1 %, and from 1 % to 3.0 %" in sentence
+        assert str(Code("trusted_aggregator")) in sentence
+    assert f"no promise; {Code('aggregator_colludes')}" in collusion
 
 
 def test_local_reports_assume_nothing():
     sentences = words(local(PLAN, pure_local(1.0), reason="x"))
     assert len(sentences) == 3
     for sentence in sentences:
-        assert "that a user's history is this one and not another" in sentence
-        assert "to 73.2 % at most, one of 1 in 100 to 2.7 %" in sentence
-        assert "assumes" not in sentence
-        assert "except" not in sentence
+        assert "that a person has this history" in sentence
+        assert "from 50 % to 73.2 %, and from 1 % to 2.7 %" in sentence
+        assert "assumes" not in sentence.lower()
 
 
 def test_no_guarantee_is_said_as_it_is():
@@ -75,11 +82,11 @@ def test_no_guarantee_is_said_as_it_is():
 @pytest.mark.parametrize(
     ("epsilon", "said"),
     [
-        (0.1, "a very strong promise: a belief of 1 in 2"),
+        (0.1, "a very strong promise"),
         (2.0, "a moderate promise"),
         (8.0, "a weak promise"),
         (8.1, "hardly a promise"),
-        (900.0, "can grow to more than 99.9 % at most, one of 1 in 100 to more than"),
+        (900.0, "from 50 % to more than 99.9 %, and from 1 % to more than 99.9 %"),
     ],
 )
 def test_each_epsilon_has_its_own_words(epsilon, said):
@@ -109,10 +116,10 @@ def test_nothing_is_said_without_an_epsilon():
 @pytest.mark.parametrize(
     ("unit", "adjacency", "about"),
     [
-        (Unit.USER, Adjacency.ZERO_OUT, "that a user took part"),
-        (Unit.USER, Adjacency.REPLACE_ONE, "that a user's history is this one"),
+        (Unit.USER, Adjacency.ZERO_OUT, "that a person took part"),
+        (Unit.USER, Adjacency.REPLACE_ONE, "that a person has this history"),
         (Unit.ITEM, Adjacency.ZERO_OUT, "that a history has a certain item"),
-        (Unit.ITEM, Adjacency.REPLACE_ONE, "that an item of a history is this one"),
+        (Unit.ITEM, Adjacency.REPLACE_ONE, "that a history has this item in place of"),
     ],
 )
 def test_a_belief_is_about_what_the_line_protects(unit, adjacency, about):
@@ -134,7 +141,7 @@ def test_all_places_have_the_same_sentence(epsilon):
     assert sentence in "\n".join(guarantees.in_short(lines, 500))
     assert sentence in "\n".join(in_words(lines))
     report = Report("t", "c", simulation=False, statements=(said,))
-    page = html.render(report).replace("&nbsp;", " ")  # before the sign of percent
+    page = unescape(html.render(report)).replace("\xa0", " ")  # before the percents
     assert sentence[1:] in page
     assert ('class="good' in page or "notice good" in page) == (epsilon <= 8)
     assert is_reassuring([said]) == (epsilon <= 8)
@@ -142,8 +149,45 @@ def test_all_places_have_the_same_sentence(epsilon):
 
 def test_a_limit_counts_its_delta():
     """Without it the sentence would promise more than the cap does."""
-    assert "except with probability 1.1e-05" in promise(2.0, 1e-6, "about me")
-    assert "except" not in promise(2.0, 0.0, "about me")
+    pure, approximate = promise(2.0, 0.0, "about me"), promise(2.0, 1e-6, "about me")
+    assert "to 88.1 %" in pure
+    assert "to 89.1 %" in approximate
+
+
+def test_how_often_a_belief_grows_further_is_for_the_long_form_alone():
+    """The short one has the delta that it follows from."""
+    assert "1.1e-05" in exception(PROVEN)
+    assert exception(replace(PROVEN, delta=0.0)) == "none"
+    short = "\n".join(guarantees.in_short([PROVEN]) + in_words([PROVEN]))
+    assert "1.1e-05" not in short
+    assert "delta 1e-06" in short
+    [row] = tables.privacy([PROVEN]).rows
+    long = " ".join([*guarantees.in_full([PROVEN]), *row])
+    assert long.count("1.1e-05") == 2
+
+
+@pytest.mark.parametrize(
+    ("channel", "third"),
+    [
+        ("direct", ""),
+        ("secure_sum", "the aggregator"),
+        ("shuffle", "the relay"),
+        ("two_servers", "both aggregators"),
+        ("direct; secure_sum", "the aggregator"),
+        ("shuffle; secure_sum", "the relay and the aggregator"),
+        ("", "the aggregator or the relay"),
+        ("another; shuffle", "the aggregator or the relay"),
+    ],
+)
+def test_a_collusion_names_the_party_of_its_channel(channel, third):
+    line = replace(PROVEN, channel=channel)
+    wanted = f"the server together with {third}" if third else "the server's operator"
+    assert observers([View.COLLUSION], line) == wanted
+    every = {
+        observers(views, line) for n in (1, 2, 3) for views in combinations([*View], n)
+    }
+    # Without a third party a collusion is the server alone.
+    assert len(every) == (7 if third else 3)
 
 
 def nothing() -> list[Statement]:

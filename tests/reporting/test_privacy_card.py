@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from dp_accounting import GaussianDpEvent
 
+from tacit.codes import Code
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, summed, unprotected
 from tacit.release import Cells, Release
+from tacit.reporting.html import SOME_PROVEN
+from tacit.reporting.plain_words import sentence
 from tacit.reporting.privacy_card import render
 from tacit.statement import account
 
@@ -58,20 +61,20 @@ def plan() -> Plan:
 
 def test_nothing_promised_is_said_so(plan: Plan) -> None:
     page = render(card(unprotected("bare_reports", "sent as they are"), plan))
-    assert "Nothing is promised to anyone." in page
+    assert "This run makes no promise." in page
     assert "There is no promise, so nothing is assumed." in page
 
 
 def test_a_central_promise_names_whom_it_trusts(plan: Plan) -> None:
     cells = summed(plan, GaussianDpEvent(4.0), reason="a theorem")
     page = render(card(cells, plan))
-    assert "Some who might look are covered" in page
-    assert "Somebody trusted adds up the reports" in page
+    assert SOME_PROVEN in page
+    assert sentence(str(Code("trusted_aggregator"))) in page
 
 
 def test_a_local_promise_trusts_nobody(plan: Plan) -> None:
     page = render(card(local(plan, GaussianDpEvent(4.0), reason="a theorem"), plan))
-    assert "A proven promise holds whoever looks" in page
+    assert "A proven promise covers every observer" in page
     assert "rest on mathematics alone" in page
 
 

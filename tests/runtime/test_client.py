@@ -21,7 +21,7 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.decisions import accept
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import GIVEN_UP, Doubt, Refusal
-from tacit.ledger.terms import read_terms
+from tacit.ledger.terms import read_terms, write_terms
 from tacit.method import Unmetered, enrol, participate
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
@@ -249,6 +249,37 @@ def test_a_phase_that_the_plan_does_not_have_in_that_round(make):
     assert reasons(client) == [Refusal.OTHER_PHASE]
     assert client.ledger.entries() == []
     assert client.participate(encode_broadcast(broadcast)) is not None
+
+
+def test_an_entry_names_what_left_in_its_round(make):
+    """Where one guarantee is for several phases, by the phase of the round."""
+    method = choosing("dear", "cheap", "cheap")
+    client = make(method, FOUR)
+    for round_ in range(2):
+        client.participate(asked(method, round_, plan=FOUR))
+    [release] = client.terms.releases
+    parts = [part.what for part in release.leaving()]
+    assert [one.what for one in client.ledger.entries()] == parts
+    assert ["cheap" in what for what in parts] == [False, True]
+    assert [part.when for part in release.leaving()] == [
+        "in rounds 1 to 2, if the method chooses it",
+        "in every round, if the method chooses it",
+    ]
+
+
+def test_a_run_that_was_joined_without_words_for_its_phases_goes_on(make):
+    """An entry names the release as a whole then, as it was agreed."""
+    method = choosing("dear", "cheap", "cheap")
+    client = make(method, FOUR)
+    [release] = client.terms.releases
+    before = replace(client.terms, releases=(replace(release, parts=()),))
+    with client.ledger.transaction():
+        row = client.ledger._runs()[client.run]
+        old = replace(row, terms=write_terms(before))
+        client.ledger._put_run(client.run, old)
+    again = make(method, FOUR)
+    assert again.participate(asked(method, 0, plan=FOUR)) is not None
+    assert [one.what for one in again.ledger.entries()] == [release.what]
 
 
 def test_a_phase_that_is_chosen_too_often(make):

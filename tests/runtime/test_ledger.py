@@ -25,6 +25,7 @@ from tacit.methods.privrec import PrivRec
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalBits, LocalPrivUnit
 from tacit.privacy.guarantees import summed, unprotected
+from tacit.privacy.privacy import SEEN_BY
 from tacit.release import CELLS, EVERYONE, Cell, Release, Standing, Unit, View
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.ledger import caps_of, run_statements, statements, terms_of
@@ -362,13 +363,11 @@ def test_a_line_says_everything_that_qualifies_its_figure(tmp_path):
         [line] = {
             replace(s, unit=Unit.USER, view=View.SERVER) for s in statements(ledger)
         }
-    assert line.horizon == "2 participations in 1 run, of at most 12 agreed"
+    assert line.horizon == "for 2 messages in 1 run, of at most 12 agreed"
     assert (line.standing, line.adjacency) == (Standing.PROVEN, "replace_one")
     assert (line.epsilon, line.delta) == (2.0, 0.0)  # pure, where that costs nothing
-    assert (line.assumes, line.seen_by) == (
-        "nothing",
-        "server, and everyone through the model",
-    )
+    assert (line.assumes, line.seen_by) == ("nothing", SEEN_BY)
+    assert line.channel == plan().channel
 
 
 def test_the_figure_is_at_the_delta_of_the_cap_or_at_one_that_is_small_enough(tmp_path):
@@ -391,7 +390,7 @@ def test_a_figure_rests_on_the_promise_that_proves_it():
     release, *_ = run_statements(terms_of(CENTRAL, made), [0], delta=1e-6)
     assert release.view is View.RELEASE
     assert release.epsilon == pytest.approx(gaussian_epsilon(3.0, delta=1e-6))
-    assert release.assumes == "trusted aggregator"
+    assert release.assumes == str(Code("trusted_aggregator"))
 
 
 def test_what_released_nothing_has_no_figure(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 from tacit import check
 from tacit.codes import Code, earlier_assumptions
 from tacit.errors import BadValue, TacitError
-from tacit.release import Adjacency, Cell, Release, Standing, Unit, View
+from tacit.release import Adjacency, Cell, Part, Release, Standing, Unit, View
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-_PROSE = {"what", "seen_by", "when"}  # of a release: sentences for readers
+# Of a release: for readers, and in no agreement.
+_PROSE = {"what", "seen_by", "when", "channel", "parts"}
 
 
 def release_to_json(release: Release) -> Json:
@@ -39,6 +40,7 @@ def release_to_json(release: Release) -> Json:
         **vars(release),
         "cells": cells,
         "rounds": None if rounds is None else [rounds.start, rounds.stop],
+        "parts": [vars(part) for part in release.parts],
     }
 
 
@@ -67,7 +69,8 @@ def _release(document: Mapping[str, Any]) -> Release:
     }
     rounds = document.get("rounds")
     made = None if rounds is None else range(*rounds)
-    return Release(**{**document, "cells": cells, "rounds": made})
+    parts = tuple(Part(**one) for one in document.get("parts", ()))
+    return Release(**{**document, "cells": cells, "rounds": made, "parts": parts})
 
 
 def _cell_to_json(cell: Cell) -> Json:

@@ -402,7 +402,7 @@ def _document(told: Shown) -> dict[str, Any]:
             {
                 "at": one.at,
                 "round": one.round,
-                "what": one.release.what,
+                "what": one.what,
                 "seen_by": one.release.seen_by,
                 "sent": one.sent,
             }

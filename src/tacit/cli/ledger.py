@@ -230,7 +230,7 @@ def _document(told: Told) -> dict[str, Any]:
                 "at": entry.at,
                 "run": entry.run,
                 "round": entry.round,
-                "what": entry.release.what,
+                "what": entry.what,
                 "seen_by": entry.release.seen_by,
                 "cells": release_to_json(entry.release)["cells"],
                 "sent": entry.sent,

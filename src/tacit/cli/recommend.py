@@ -259,14 +259,13 @@ def _costs(lines: tuple[Statement, ...]) -> list[str]:
 
 
 def _cost(line: Statement) -> str:
-    from tacit.reporting.guarantees import rounded_up
-    from tacit.reporting.plain_words import meaning
+    from tacit.reporting.plain_words import about, meaning, observers, rounded_up
 
     if line.epsilon is None:
-        return f"{line.what}: no epsilon, {line.standing} ({line.reason})"
-    assumed = "" if line.assumes == "nothing" else f"; assumes {line.assumes}"
+        return f"{line.what}: no promise ({line.reason})"
+    assumed = "" if line.assumes == "nothing" else f"; assumes: {line.assumes}"
     return (
-        f"{line.what}: epsilon {rounded_up(line.epsilon)}, {line.standing} "
-        f"({line.unit}, {line.adjacency}, {line.view}, delta {line.delta:g}, "
+        f"{line.what}: epsilon {rounded_up(line.epsilon)}, {line.standing} against "
+        f"{observers([line.view], line)} ({about(line)}; delta {line.delta:g}; "
         f"{line.accountant}){assumed}; {meaning(line)}"
     )

@@ -56,7 +56,7 @@ def draw_card(assembled: Assembled) -> Json:
         },
         "method": method_settings(experiment.method_name, assembled.learner),
         "privacy": privacy_settings(method),
-        "leaves": [_leaving(release) for release in releases],
+        "leaves": [line for release in releases for line in _leaving(release)],
         "releases": [asdict(line) for line in found.releases],
         "totals": [asdict(line) for line in found.totals],
         "earlier": [asdict(line) for line in found.earlier],
@@ -165,13 +165,15 @@ def _kind(what: str, held_by: str, *, personal: bool) -> Json:
     return {"what": what, "held_by": held_by, "personal": personal}
 
 
-def _leaving(release: Release) -> Json:
-    return {
-        "what": release.what,
-        "seen_by": release.seen_by,
-        "when": release.when,
-        "group": release.group,
-    }
+def _leaving(release: Release) -> Iterator[Json]:
+    """One line per phase."""
+    for part in release.leaving():
+        yield {
+            "what": part.what,
+            "seen_by": release.seen_by,
+            "when": part.when,
+            "group": release.group,
+        }
 
 
 def _audit(path: Path) -> Json | None:

@@ -165,7 +165,7 @@ def _accepted(
     for run, (text, assumes) in agreed.items():  # those that the file does not have
         runs.setdefault((run,), (now, text, None, counted, assumes))
     releases = {
-        run: {one.what for one in read_terms(row[1], file=path).releases}
+        run: {n for one in read_terms(row[1], file=path).releases for n in one.names}
         for (run,), row in runs.items()
     }
     entries = {

@@ -148,13 +148,15 @@ class ClientLedger:
         round: int,
         *,
         asked: bytes,
+        phase: int = 0,
         multiplier: float | None = None,
         target: Sequence[Cap] = (),
     ) -> bool:
         """Whether the client may answer; if so it is charged, if not the no is noted.
 
         For a round without an answer: an answered one is not asked again but looked
-        up. `multiplier` is the noise of the round where a method chooses it as it goes.
+        up. `phase` is the index of the round's, and `multiplier` its noise where a
+        method chooses it as it goes.
         `target` holds for this run by itself, the caps of the owner for all together.
         """
         with self.transaction():
@@ -169,7 +171,8 @@ class ClientLedger:
             now.put(self._file, ANSWERS, run, round, *row)
             for release in terms.releases:
                 if release.is_made_in(round):
-                    now.put(self._file, ENTRIES, run, round, release.what, _now())
+                    what = release.named(phase)
+                    now.put(self._file, ENTRIES, run, round, what, _now())
             return True
 
     def keep(
@@ -270,7 +273,11 @@ class ClientLedger:
             rows, answers = self._look().rows["entries"].items(), self._answers()
             runs = {run: self._terms_of(row) for run, row in self._runs().items()}
             return [
-                Entry(at, run, n, self._release(runs, run, what), answers[run, n].sent)
+                Entry(
+                    *(at, run, n, what),
+                    self._release(runs, run, what),
+                    answers[run, n].sent,
+                )
                 for (run, n, what), (at,) in sorted(rows, key=lambda one: one[1])
             ]
 
@@ -623,7 +630,7 @@ class ClientLedger:
         return replace(terms, releases=tuple(r.assuming(word) for r in terms.releases))
 
     def _release(self, runs: Mapping[str, Terms], run: str, what: str) -> Release:
-        found = next((one for one in runs[run].releases if one.what == what), None)
+        found = next((one for one in runs[run].releases if what in one.names), None)
         if found is None:
             said = f"'{what}' was never agreed to in run '{run}'; {WHAT_TO_DO}"
             raise BadData(self.path, None, said)

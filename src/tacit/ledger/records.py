@@ -31,10 +31,10 @@ class Refusal(StrEnum):
 class Doubt(StrEnum):
     """Why a ledger cannot be relied on until its owner decides."""
 
-    OLD = "it has an older format, in which nobody can see whether it was changed"
+    OLD = "it has an older format, which cannot show whether it was changed"
     NO_ANCHOR = "its anchor is not on this machine: it was copied, or the anchor lost"
     BAD_ANCHOR = "its anchor cannot be read"
-    ALTERED = "what it says is not what was written"
+    ALTERED = "its rows are not those that were written"
     DISPLACED = "another ledger was kept here, and this one was put in its place"
     OTHER_COPY = "it is not the last one: an older copy, or one that was used elsewhere"
 
@@ -69,5 +69,6 @@ class Entry:
     at: str
     run: str
     round: int
+    what: str  # left in that round
     release: Release
     sent: str | None

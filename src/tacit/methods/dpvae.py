@@ -92,7 +92,7 @@ from tacit.privacy.published_personal import EPSILON
 from tacit.wire_names import register
 
 _PROOF = "docs/methods/dpvae.md"
-_LEAK = "their signs give the history back"
+_LEAK = "the signs of a gradient give the history back"
 _PAPER_LATENT = 20  # ML-100K, Table 3
 # Under the paper's noise weights grow without end; so that a run comes to its end:
 _MOST_WEIGHT, _MOST_LOG_VARIANCE = 1e6, 20.0
@@ -181,7 +181,9 @@ class DpVae(SumMethod):
             total=plan.rounds,
         )
         share = self.count_share
-        counts = Phase("counts", counting, what="histories", share=share, proof=_PROOF)
+        counts = Phase(
+            "counts", counting, what="counts of items", share=share, proof=_PROOF
+        )
         return counts, self._training(training, bound=0.05, share=1 - share)
 
     def _training(self, rounds: range, *, bound: float, share: float) -> Phase:
@@ -189,7 +191,7 @@ class DpVae(SumMethod):
         return Phase(
             "gradients",
             rounds,
-            what="gradients",
+            what="gradients of the model",
             bound=bound,
             is_clipped=True,
             share=share,

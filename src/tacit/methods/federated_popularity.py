@@ -79,7 +79,9 @@ class FederatedPopularity(SumMethod):
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
         """One phase, in which every client votes."""
         proof = "unit vectors, docs/methods/federated_popularity.md"
-        return (Phase("votes", range(plan.rounds), what="votes", proof=proof),)
+        return (
+            Phase("votes", range(plan.rounds), what="votes for items", proof=proof),
+        )
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item of the catalog."""

@@ -83,9 +83,9 @@ from tacit.wire_names import register
 Dtype = Literal["float32", "float64"]
 
 _PROOF = "docs/methods/fedvae.md"
-_BARE = "their signs give the history back"
+_BARE = "the signs of a gradient give the history back"
 _PAPER = (
-    "dropout is no differential privacy, and a filter that looks at reports has no "
+    "dropout gives no differential privacy, and a filter that looks at reports has no "
     "bounded sensitivity"
 )
 _NOT_IN_THE_PAPER = ("groups", "count_rounds", "variational", "tied", "loss")
@@ -191,7 +191,7 @@ class FedVae(SumMethod):
         trained = Phase(
             "gradients",
             training,
-            what="gradients",
+            what="gradients of the model",
             bound=0.1,  # the clip, unless `[privacy] clip` sets another
             is_clipped=True,
             share=1 - self.count_share if self.count_rounds else 1.0,
@@ -201,7 +201,9 @@ class FedVae(SumMethod):
         if not self.count_rounds:
             return (trained,)
         share = self.count_share
-        counts = Phase("counts", counting, what="histories", share=share, proof=_PROOF)
+        counts = Phase(
+            "counts", counting, what="counts of items", share=share, proof=_PROOF
+        )
         return counts, trained
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:

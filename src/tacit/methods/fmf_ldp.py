@@ -113,8 +113,8 @@ class FmfLdp(SumMethod):
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
         """One phase of gradients, clipped as a whole or coordinate by coordinate."""
-        gradients = "gradients"
-        return (Phase(gradients, range(plan.rounds), what=gradients, is_clipped=True),)
+        what = "gradients of the model"
+        return (Phase("gradients", range(plan.rounds), what, is_clipped=True),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item and factor."""

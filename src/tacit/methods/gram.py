@@ -133,6 +133,7 @@ _WAYS: tuple[tuple[str, ...], ...] = (
 _ADDING: tuple[tuple[str, ...], ...] = (("relations",), (_LOADINGS,))
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
 _PROOF = "docs/methods/gram.md"
+_COUNTED = "counts of items"
 _USUAL_SIZE = 5000  # numbers of a local report; its noise hardly depends on them
 
 
@@ -251,7 +252,7 @@ class Gram(SumMethod):
 
     def _ways(self, counting: float) -> tuple[Phase, ...]:
         """What may follow the first counting; the shares of each way add up to 1."""
-        first = _counts("counts", range(1), counting, "histories")
+        first = _counts("counts", range(1), counting, _COUNTED)
         if counting == 1:
             return (first,)
         left = 1 - counting
@@ -259,7 +260,7 @@ class Gram(SumMethod):
         if self.load_share is not None:
             loading = min(self.load_share, left / 2)
         loading = 0.0 if self.reach is not None else loading
-        third, again = range(2, 3), "histories, counted again"
+        third, again = range(2, 3), f"{_COUNTED}, a second time"
         more = heuristics.MORE * left
         return (
             first,
@@ -267,9 +268,7 @@ class Gram(SumMethod):
             *([_loadings(third, loading)] if loading else []),
             _counts("more counts", range(1, 2), more, again),
             _relations(third, left - more, name="later relations"),
-            _counts(
-                "last counts", third, left - more, "histories, counted a last time"
-            ),
+            _counts("last counts", third, left - more, f"{_COUNTED}, a third time"),
         )
 
     def _planned_phases(self, plan: Plan, counting: float) -> tuple[Phase, ...]:
@@ -285,7 +284,7 @@ class Gram(SumMethod):
             share = self.load_share
         phases = [_relations(relating, left - share)]
         if n_counts:
-            phases.insert(0, _counts("counts", counted, counting, "histories"))
+            phases.insert(0, _counts("counts", counted, counting, _COUNTED))
         return (*phases, *(_loadings(rounds, share) for rounds in loading))
 
     def next_phase(self, server: Server) -> Phase | None:
@@ -591,7 +590,7 @@ class Gram(SumMethod):
 
     def _count_deviation(self, plan: Plan, share: float) -> float:
         """The deviation of the noise on counts that have this share of the budget."""
-        phase = _counts("counts", range(1), share, "histories")
+        phase = _counts("counts", range(1), share, _COUNTED)
         users = plan.cohort_size
         return math.sqrt(self.privacy.variance(phase, users=users, size=1))
 
@@ -1051,11 +1050,11 @@ def _counts(name: str, rounds: range, share: float, what: str) -> Phase:
 
 
 def _relations(rounds: range, share: float, *, name: str = "relations") -> Phase:
-    after = ", after more counts" if name != "relations" else ""
+    after = " after more counts" if name != "relations" else ""
     return Phase(
         name,
         rounds,
-        what=f"related items{after}",
+        what=f"relations between items{after}",
         bound=math.sqrt(0.5),  # of a half of z zᵀ, |z| <= 1: see the docstring
         share=share,
         proof=_PROOF,

@@ -104,7 +104,7 @@ from tacit.wire_names import register
 
 EFFECTS = "effects"  # of the news on clicks, among the weights of a head
 _PROOF = "docs/methods/privaterec.md"
-_LEAK = "a gradient is made of the vectors of what was read and clicked"
+_LEAK = "a gradient is made of the vectors of all news that were read and clicked"
 # Bound of the mean gradient over the noise, both of all rounds, from which on steps are
 # whole. A mean gradient is some hundredths of its bound long.
 _TRUSTED = 100.0
@@ -233,14 +233,16 @@ class PrivateRec(SumMethod):
         )
 
     def _counting(self, rounds: range, *, share: float) -> Phase:
-        return Phase("clicks", rounds, what="clicks", share=share, proof=_PROOF)
+        return Phase(
+            "clicks", rounds, what="counts of clicks", share=share, proof=_PROOF
+        )
 
     def _training(self, rounds: range, *, share: float) -> Phase:
         """The phase of gradients; its bound is the clip unless another is set."""
         return Phase(
             "gradients",
             rounds,
-            what="gradients",
+            what="gradients of the model",
             bound=1.5,
             is_clipped=True,
             share=share,

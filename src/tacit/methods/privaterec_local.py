@@ -84,7 +84,7 @@ from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
 from tacit.wire_names import register
 
-_LEAK = "they show what was read and clicked"
+_LEAK = "they show all news that were read and clicked"
 
 
 @register("privaterec_local")
@@ -411,7 +411,7 @@ class PrivateRecLocal(Method):
         clicks = Phase(
             "clicks",
             rounds,
-            what=f"clicks of at most {self.most_impressions} shown slates per report",
+            what=f"clicks in at most {self.most_impressions} slates per report",
             share=1.0 - share,
             proof="randomised response over the whole slate",
             leak=_LEAK,
@@ -423,7 +423,7 @@ class PrivateRecLocal(Method):
             rounds,
             what="interests",
             share=share,
-            proof="one interest for the whole history, or noise for any two of them",
+            proof="one interest for the whole history, or noise on all interests",
             leak=_LEAK,
         )
         return interests, clicks

@@ -181,7 +181,7 @@ class PrivRec(SumMethod):
         updates = Phase(
             "updates",
             training,
-            what="updates",
+            what="updates of the model",
             is_clipped=True,
             share=1 - self.count_share if self.count_rounds else 1.0,
             step=self.step if self.server_step == "reptile" else 1.0,
@@ -190,7 +190,11 @@ class PrivRec(SumMethod):
             return (updates,)
         proof = "likes of length 1"
         counts = Phase(
-            "counts", counting, what="likes", share=self.count_share, proof=proof
+            "counts",
+            counting,
+            what="counts of likes",
+            share=self.count_share,
+            proof=proof,
         )
         return counts, updates
 

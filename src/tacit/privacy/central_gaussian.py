@@ -45,7 +45,7 @@ from tacit.privacy.budgets import (
     noise_by_phase,
 )
 from tacit.privacy.guarantees import summed, whole_run
-from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.privacy.privacy import Codes, Privacy, Slots, parts_of, release
 from tacit.release import Release
 from tacit.sampling import Everyone, Once, PoissonByGroup
 from tacit.transport.messages import Layout, PublicSlot, Slot
@@ -59,9 +59,11 @@ CLIP = "clip"  # its name in the server's memory and in a broadcast, where it mo
 # (sigma_b = m / 20).
 _BIT_NOISE_RATIO = 0.05
 _CHOSEN = (
-    "Gaussian sums, each chosen from earlier releases within one budget (fully "
-    "adaptive composition, Smith and Thakurta 2022)"
+    "Gaussian noise on every sum; each sum is chosen from earlier ones within one "
+    "budget (fully adaptive composition, Smith and Thakurta 2022)"
 )
+_WHAT = "noisy {}, summed over clients"
+_SEVERAL = "one noisy sum per round"  # of different phases
 
 
 @register("central_gaussian")
@@ -207,16 +209,18 @@ class CentralGaussian(Privacy):
     def _of_group(
         self, plan: Plan, phases: Sequence[Phase], group: str, *, is_chosen: bool
     ) -> tuple[Release, ...]:
-        what = " and of ".join(phase.what for phase in phases)
+        parts = parts_of(plan, phases, _WHAT, is_chosen=is_chosen)
         if is_chosen:
             total = given(self.total_multiplier(group), "total_noise")
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
-            return (release(f"sums of {what}", cells, None, group=group),)
+            what = _SEVERAL if parts else _WHAT.format(phases[0].what)
+            return (release(plan, what, cells, group=group, parts=parts),)
         if len(phases) > 1 and isinstance(plan.sampler, Once):
             # Every client is in one phase only, so the dearest one bounds its cost.
             dearest = min(phases, key=self.noise_of)
-            whole = replace(dearest, what=what, rounds=range(plan.rounds))
-            return (self._of_phase(plan, whole, group, is_only=True),)
+            whole = replace(dearest, rounds=range(plan.rounds))
+            one = self._of_phase(plan, whole, group, is_only=True)
+            return (replace(one, what=_SEVERAL, parts=parts),)
         is_only = len(phases) == 1
         return tuple(self._of_phase(plan, p, group, is_only=is_only) for p in phases)
 
@@ -231,16 +235,16 @@ class CentralGaussian(Privacy):
             reason=self._reason(phase),
             group=group,
         )
-        where = None if is_only else phase
-        what = f"sum of {phase.what}"
-        return release(what, cells, where, group=group, planned=plan.rounds)
+        what, where = _WHAT.format(phase.what), None if is_only else phase
+        return release(plan, what, cells, phase=where, group=group)
 
     def _reason(self, phase: Phase) -> str:
-        bounded = "clipped" if phase.is_clipped else "bounded"
-        bits = ", and on clip bits (Andrew et al. 2021, Theorem 1)"
+        """The theorem, and a page; not what is summed, so that phases share it."""
+        reports = "clipped reports" if phase.is_clipped else "reports of bounded length"
+        bits = " and of clip bits (Andrew et al. 2021, Theorem 1)"
         moves = bits if phase.is_clipped and self.clip_quantile is not None else ""
         proof = f" ({phase.proof})" if phase.proof else ""
-        return f"Gaussian mechanism on a sum of {bounded} {phase.what}{moves}{proof}"
+        return f"Gaussian noise on sums of {reports}{moves}{proof}"
 
     def total_multiplier(self, group: str) -> float | None:
         """Noise over sensitivity of a whole run of chosen phases, for a group."""

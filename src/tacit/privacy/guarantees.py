@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
 
 
-_SHARED = "in whole numbers, noise of each of two aggregators (docs/two_servers.md)"
+_SHARED = "each of two aggregators adds noise in whole numbers (docs/two_servers.md)"
 _ONE_HONEST = (Code("one_honest_aggregator"), Code("sealed_halves"))
 
 
@@ -99,7 +99,9 @@ def _of_a_sum(
     else:
         trusts = (Code("server_adds_noise"),)
         server = Cell.none(
-            "bare_at_server", f"over '{plan.channel}' the server sees every report bare"
+            "bare_at_server",
+            f"over the channel '{plan.channel}' the server sees every report without "
+            "noise",
         )
         collusion = server
     release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
@@ -137,7 +139,7 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     seen = composed(each, plan.sampler.most_participations(plan))
     mixed = Cell(
         Standing.PROVEN,
-        f"{reason}; shuffled among clones (Feldman, McMillan and Talwar 2021)",
+        f"{reason}; the relay mixes the reports (Feldman, McMillan and Talwar 2021)",
         seen,
         Adjacency.REPLACE_ONE,
         (Code("relay_apart"), _enough(plan), _counted(plan)),
@@ -178,10 +180,11 @@ def set_of_items(plan: Plan, event: DpEvent) -> Release:
             "selected items have an account under zero_out only, and a cohort of fixed "
             "size has one under replace_one; use another sampler"
         )
-    reason = "Gaussian mechanism on sums of named items, and a threshold that one "
-    reason += "user's items pass with a small probability (Gopi et al. 2020)"
+    reason = "Gaussian noise on counts of named items, and a threshold that the items "
+    reason += "of one user pass with a small probability (Gopi et al. 2020)"
     cells = whole_run(plan, event, reason=reason)
-    return Release("set of items", "everyone", "once, before the first round", cells)
+    when = "once, before the first round"
+    return Release("set of items", "everyone", when, cells, channel=plan.channel)
 
 
 def is_mixed(plan: Plan) -> bool:

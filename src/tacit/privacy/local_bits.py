@@ -35,7 +35,7 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import LocalBudget, given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.privacy import Codes, Legal, Privacy, Slots, release
-from tacit.release import EVERYONE, Release
+from tacit.release import Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Tree
@@ -89,11 +89,10 @@ class LocalBits(Privacy):
             plan,
             given(self.epsilon, "epsilon"),
             messages=given(self.votes, "votes"),
-            reason="Theorem 3 of Minto et al. 2021, composed over votes and rounds",
+            reason="randomised bits (Minto et al. 2021, Theorem 3), composed over bits "
+            "and rounds",
         )
-        return (
-            release(f"randomised bits of {phase.what}", cells, None, group=EVERYONE),
-        )
+        return (release(plan, f"randomised bits of {phase.what}", cells),)
 
     # client
 

@@ -36,7 +36,7 @@ from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport
 from tacit.privacy.privacy import Codes, Legal, release
-from tacit.release import EVERYONE, Release
+from tacit.release import Release
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
 
@@ -66,7 +66,7 @@ class LocalClicks(LocalReport):
             cells = local(plan, event, reason=f"{phase.proof}; pure local privacy")
             public = {name: c.assuming(*self.assumes) for name, c in cells.items()}
             what = f"randomised {phase.what}"
-            made.append(release(what, public, None, group=EVERYONE))
+            made.append(release(plan, what, public))
         return tuple(made)
 
     # client

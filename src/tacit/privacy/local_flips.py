@@ -21,7 +21,7 @@ from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport
 from tacit.privacy.privacy import Codes, release
-from tacit.release import EVERYONE, Release
+from tacit.release import Release
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
 
@@ -37,16 +37,13 @@ class LocalFlips(LocalReport):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """One release: a flipped row per participation."""
-        reason = "randomised response on every bit of a row, composed over the catalog"
+        reason = "randomised response on every bit, composed over the catalog"
         # Whatever the number of bits: all of them together cost `epsilon`.
         event = FlippedBits(given(self.epsilon, "epsilon"), 1).event
         cells = local(plan, event, reason=reason)
         what = " and ".join(phase.what for phase in phases)
-        return (
-            release(
-                f"{what}, every bit flipped now and then", cells, None, group=EVERYONE
-            ),
-        )
+        what = f"{what}, with some bits flipped at random"
+        return (release(plan, what, cells),)
 
     def bits(self, n_items: int) -> FlippedBits:
         """The mechanism for rows of so many bits, all of them within `epsilon`."""

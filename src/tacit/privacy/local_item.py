@@ -24,7 +24,7 @@ from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_priv_unit import LocalPrivUnit
 from tacit.privacy.privacy import Codes, Legal, Slots, release
-from tacit.release import EVERYONE, Release
+from tacit.release import Release
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
@@ -50,8 +50,7 @@ class LocalItem(LocalPrivUnit):
         reason = "k-ary randomised response over the whole catalog"
         epsilon = given(self.epsilon, "epsilon")
         cells = shuffled(plan, epsilon, messages=1, reason=reason)
-        what = " and ".join(phase.what for phase in phases)
-        return (release(f"one randomised item of {what}", cells, None, group=EVERYONE),)
+        return (release(plan, "one item, randomised", cells),)
 
     def layout(self, phase: Phase, slots: Slots) -> Layout:
         """One number per item: a 1 at the reported item, else 0."""

@@ -27,14 +27,16 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import shuffled
 from tacit.privacy.local_report import LocalReport
-from tacit.privacy.privacy import Codes, Legal, Slots, release
-from tacit.release import EVERYONE, Release
+from tacit.privacy.privacy import Codes, Legal, Slots, parts_of, release
+from tacit.release import Cells, Release
 from tacit.sampling import Once
 from tacit.transport.channels import Delivery, Each, RoundContext, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Tree
 from tacit.wire_names import register
 
+_WHAT = "randomised {}"
+_SEVERAL = "one randomised report per round"  # of different phases
 _DTYPE = "float32"  # half the bytes; rounding comes after the noise and costs nothing
 
 
@@ -70,16 +72,24 @@ class LocalPrivUnit(LocalReport):
     ) -> tuple[Release, ...]:
         """One release per phase, or one of all where clients report once."""
         check_clip(phases, clip=self.clip)
-        what = " and ".join(phase.what for phase in phases)
         if len(phases) == 1 or is_chosen or isinstance(plan.sampler, Once):
-            return (self._release(plan, what, None),)
-        return tuple(self._release(plan.over(len(p.rounds)), p.what, p) for p in phases)
+            parts = parts_of(plan, phases, _WHAT, is_chosen=is_chosen)
+            what = _SEVERAL if parts else _WHAT.format(phases[0].what)
+            return (release(plan, what, self._cells(plan), parts=parts),)
+        return tuple(
+            release(
+                plan,
+                _WHAT.format(phase.what),
+                self._cells(plan.over(len(phase.rounds))),
+                phase=phase,
+            )
+            for phase in phases
+        )
 
-    def _release(self, plan: Plan, what: str, phase: Phase | None) -> Release:
+    def _cells(self, plan: Plan) -> Cells:
         epsilon = given(self.epsilon, "epsilon")
-        reason = "PrivUnitG, pure local privacy"
-        cells = shuffled(plan, epsilon, messages=1, reason=reason)
-        return release(f"randomised {what}", cells, phase, group=EVERYONE)
+        reason = "PrivUnitG on every report, pure local privacy"
+        return shuffled(plan, epsilon, messages=1, reason=reason)
 
     # client
 

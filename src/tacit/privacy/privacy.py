@@ -28,7 +28,7 @@ from tacit.mechanisms.one_bit import Coordinates
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.phase import Phase
 from tacit.plans import Plan
-from tacit.release import Cells, Release
+from tacit.release import EVERYONE, Cells, Part, Release
 from tacit.transport.channels import Delivery, RoundContext
 from tacit.transport.messages import Layout, PublicSlot, Slot, zeros
 from tacit.tree import Array, Arrays, Tree
@@ -37,7 +37,7 @@ Slots = Mapping[str, Slot]  # the leaves of a method's reports, before any prote
 Legal = Bool[np.ndarray, "messages"]  # which of them an honest client may have sent
 Codes = Int64[np.ndarray, "clients"]  # index of each client's group in `plan.groups`
 
-SEEN_BY = "server, and everyone through the model"
+SEEN_BY = "the server's operator, and everyone who sees the model"
 
 
 class Privacy(ABC):
@@ -150,22 +150,50 @@ class Privacy(ABC):
 
 
 def release(
-    what: str, cells: Cells, phase: Phase | None, *, group: str, planned: int = 0
+    plan: Plan,
+    what: str,
+    cells: Cells,
+    *,
+    phase: Phase | None = None,
+    parts: tuple[Part, ...] = (),
+    group: str = EVERYONE,
 ) -> Release:
-    """The release of one phase, or of all rounds if `phase` is None.
-
-    `planned` is the number of rounds of the run: a phase that ends before it is
-    described by its first and last round.
-    """
+    """The release of one phase, or of all rounds of the plan if `phase` is None."""
     rounds = None if phase is None else phase.rounds
-    return Release(what, SEEN_BY, _when(rounds, planned), cells, group, rounds)
+    when = in_rounds(rounds, plan.rounds)
+    return Release(what, SEEN_BY, when, cells, group, rounds, plan.channel, parts)
 
 
-def _when(rounds: range | None, planned: int) -> str:
-    if rounds is None:
-        return "each round"
-    if rounds.start == 0:
-        return f"each of the first {rounds.stop} rounds"
-    if rounds.stop < planned:
-        return f"each of rounds {rounds.start + 1} to {rounds.stop}"
-    return f"each round after the first {rounds.start}"
+def parts_of(
+    plan: Plan, phases: Sequence[Phase], what: str, *, is_chosen: bool = False
+) -> tuple[Part, ...]:
+    """A line for each phase of a release of several; `what` has a place for its words.
+
+    `is_chosen`: the method chooses among the phases as it goes, after the first one.
+    """
+    if len(phases) == 1:
+        return ()
+    starts = [phase.rounds.start for phase in phases]
+    maybe = ", if the method chooses it"
+    return tuple(
+        Part(
+            what.format(phase.what),
+            in_rounds(phase.rounds, plan.rounds)
+            + maybe * (is_chosen and (start > 0 or starts.count(0) > 1)),
+            start,
+        )
+        for phase, start in zip(phases, starts, strict=True)
+    )
+
+
+def in_rounds(rounds: range | None, planned: int) -> str:
+    """When something is released; rounds are counted from 1.
+
+    >>> in_rounds(None, 3), in_rounds(range(0, 1), 3), in_rounds(range(1, 3), 3)
+    ('in every round', 'in round 1', 'in rounds 2 to 3')
+    """
+    if rounds is None or rounds == range(planned):
+        return "in every round"
+    if len(rounds) == 1:
+        return f"in round {rounds.start + 1}"
+    return f"in rounds {rounds.start + 1} to {rounds.stop}"

@@ -29,17 +29,17 @@ from tacit.privacy.central_gaussian import CLIP, told_clip
 from tacit.privacy.guarantees import sum_adjacency, summed
 from tacit.privacy.local_bits import LocalBits
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
-from tacit.release import EVERYONE, Adjacency, Release, Unit, View
+from tacit.release import Adjacency, Release, Unit, View
 from tacit.sampling import Everyone, FixedSize
 from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
 
 _REASONS = {  # of Algorithm 2, by what a neighbouring data set is
-    Adjacency.REPLACE_ONE: "Gaussian mechanism on a sum of clipped {}, as in Algorithm "
-    "2, whose bits are 1 whatever a user holds",
-    Adjacency.ZERO_OUT: "Gaussian mechanism on a sum of clipped {} and bits, as in "
-    "Algorithm 2, whose bits tell how many reports came",
+    Adjacency.REPLACE_ONE: "Gaussian noise on sums of clipped reports, as in Algorithm "
+    "2; every client's bit is 1 (docs/errata/privrec.md)",
+    Adjacency.ZERO_OUT: "Gaussian noise on sums of clipped reports and bits, as in "
+    "Algorithm 2; the bits reveal the number of reports (docs/errata/privrec.md)",
 }
 
 
@@ -108,12 +108,11 @@ class PublishedClippedSum(Privacy):
         [phase] = phases
         adjacency = sum_adjacency(plan)
         event = self._clipping.event(phase.step, adjacency=adjacency)
-        reason = f"{_REASONS[adjacency].format(phase.what)}; docs/errata/privrec.md"
-        cells = dict(summed(plan, event, reason=reason))
+        cells = dict(summed(plan, event, reason=_REASONS[adjacency]))
         name = Unit.USER, View.RELEASE
         figure = self._published_epsilon(plan)
         cells[name] = replace(cells[name], published_epsilon=figure)
-        return (release(f"sum of {phase.what}", cells, None, group=EVERYONE),)
+        return (release(plan, f"noisy {phase.what}, summed over clients", cells),)
 
     # client, channel and server
 

@@ -31,9 +31,9 @@ from tacit.mechanisms.published.privaterec import (
 from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, unprotected
-from tacit.privacy.privacy import Codes, Privacy, Slots, release
+from tacit.privacy.privacy import Codes, Privacy, Slots, parts_of, release
 from tacit.privacy.unprotected import Unprotected
-from tacit.release import EVERYONE, Cells, Release, Unit
+from tacit.release import Cells, Release, Unit
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Arrays, Dense, Tree
@@ -88,11 +88,11 @@ class PublishedAttentionNoise(Unprotected):
         """The gradients, for which nothing holds; beside it what the paper claims."""
         [phase] = phases
         reason = (
-            f"{phase.what} are computed from the raw history, the click is always a "
-            f"candidate, and rounds compose; {self._alone}; docs/errata/privaterec.md"
+            f"{phase.what} are computed from the history itself, the click is always "
+            f"a candidate, and rounds add up; {self._alone} (docs/errata/privaterec.md)"
         )
         cells = _with_claim(unprotected("raw_history", reason), self.epsilon)
-        return (release(f"{phase.what} of clients", cells, None, group=EVERYONE),)
+        return (release(plan, f"{phase.what}, one of each client", cells),)
 
     @property
     def _alone(self) -> str:
@@ -103,8 +103,8 @@ class PublishedAttentionNoise(Unprotected):
         event, delta = self.attention(2).event, self.gaussian_delta
         found = epsilon(event, delta=delta, adjacency="replace_one").value
         return (
-            f"the noise on the attention, had it alone left, would be worth epsilon "
-            f"{found:.4g} for the user and one round (replace_one, delta {delta:g})"
+            f"the noise on the attention alone would be worth epsilon {found:.4g} for "
+            f"the user and one round (replace_one, delta {delta:g})"
         )
 
 
@@ -130,16 +130,17 @@ class PublishedGradientNoise(Privacy):
     ) -> tuple[Release, ...]:
         """What the noise is worth for a whole user, and beside it the claim."""
         reason = (
-            "Laplace noise on gradients clipped in L2: zCDP number by number (Bun and "
-            "Steinke 2016); docs/errata/privaterec.md"
+            "Laplace noise on clipped gradients, accounted number by number in zCDP "
+            "(Bun and Steinke 2016, docs/errata/privaterec.md)"
         )
         if self.gaussian_delta:
-            reason = "Gaussian noise on gradients clipped in L2"
+            reason = "Gaussian noise on clipped gradients"
         cells = local(plan, self._mechanism.event, reason=reason)
         cells = {name: c.assuming(Code("float_noise")) for name, c in cells.items()}
         cells = _with_claim(cells, self.epsilon)
+        parts = parts_of(plan, phases, "noisy {}")
         what = " and ".join(phase.what for phase in phases)
-        return (release(f"noisy {what}", cells, None, group=EVERYONE),)
+        return (release(plan, f"noisy {what}", cells, parts=parts),)
 
     # client
 

@@ -37,7 +37,7 @@ from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local, unprotected
 from tacit.privacy.privacy import Codes, Privacy, Slots, release
-from tacit.release import EVERYONE, Adjacency, Cells, Release
+from tacit.release import Adjacency, Cells, Release
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.transport.messages import Layout, Slot
 from tacit.tree import Array, Arrays, Factored, Tree
@@ -46,11 +46,11 @@ from tacit.wire_names import register
 EPSILON = "epsilon"  # the leaf with each user's own, which the client keeps
 _NONE = (
     "the clip is computed from the user's own gradients, so the size of the noise "
-    "tells them; docs/errata/dpvae.md"
+    "reveals them (docs/errata/dpvae.md)"
 )
 _CONSTANT = (
-    "Gaussian mechanism on a mean of gradients that are clipped to a constant, for "
-    "whoever chose the largest epsilon; docs/errata/dpvae.md"
+    "Gaussian noise on means of gradients that are clipped to a constant, for the "
+    "user with the largest epsilon (docs/errata/dpvae.md)"
 )
 
 Bounds = Float64[np.ndarray, "clients"]
@@ -101,7 +101,7 @@ class PublishedPersonalNoise(Privacy):
             name: replace(cell, published_epsilon=self.most_epsilon)
             for name, cell in cells.items()
         }
-        return (release(f"noisy {phase.what}", cells, None, group=EVERYONE),)
+        return (release(plan, f"noisy {phase.what}, one of each client", cells),)
 
     def _constant(self, plan: Plan) -> Cells:
         """Cells of a local Gaussian release; an empty report is zero and noise."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.aggregation.mean import Aggregator, Mean
+from tacit.codes import Code
 from tacit.keys import Keys
 from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy.guarantees import unprotected
 from tacit.privacy.privacy import Codes, Privacy, release
-from tacit.release import EVERYONE, Release
+from tacit.release import Release
 from tacit.transport.channels import Each, Sum, Unlinked
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
@@ -38,17 +39,22 @@ class Unprotected(Privacy):
         self, plan: Plan, phases: Sequence[Phase], *, is_chosen: bool = False
     ) -> tuple[Release, ...]:
         """One release per phase, without any promise."""
+        is_each = len(phases) > 1 and not is_chosen
         return tuple(
             release(
-                f"sum of {phase.what}",
-                unprotected(
-                    "bare_reports", f"{phase.what} are sent as they are; {phase.leak}"
-                ),
-                None if len(phases) == 1 or is_chosen else phase,
-                group=EVERYONE,
+                plan,
+                f"{phase.what}, without noise",
+                unprotected("bare_reports", _reason(phase)),
+                phase=phase if is_each else None,
             )
             for phase in phases
         )
+
+
+def _reason(phase: Phase) -> str:
+    """Why nothing is promised, with what leaks more than one would expect."""
+    bare = str(Code("bare_reports"))
+    return f"{bare}; {phase.leak}" if phase.leak else bare
 
 
 UNPROTECTED = Unprotected()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tacit.release import Standing
 from tacit.reporting import tables
-from tacit.reporting.plain_words import is_a_promise
+from tacit.reporting.plain_words import capital, is_a_promise, sentence
 from tacit.reporting.promises import Promise
 from tacit.reporting.report_data import Lead
 from tacit.reporting.style import CSS
@@ -94,12 +94,13 @@ def promises(cards: Iterable[Promise]) -> str:
 def _card(promise: Promise) -> str:
     is_proven = promise.standing is Standing.PROVEN and is_a_promise(promise.epsilon)
     kind = _classed("proven" if is_proven else "")
-    terms = "".join(f'<p class="quiet">{in_html(t)}</p>\n' for t in promise.terms)
+    each = (in_html(sentence(text)) for text in promise.terms)
+    terms = "".join(f'<p class="quiet">{text}</p>\n' for text in each)
+    worth = f" <small>{promise.worth}</small>" if promise.worth else ""
     return (
-        f'<li{kind}><p class="figure">{in_html(promise.figure)} '
-        f"<small>{promise.standing}</small></p>\n"
-        f'<div><p class="who">{in_html(promise.observers)}</p>\n'
-        f"<p>{_unbroken(promise.meaning)}</p>\n{terms}</div></li>\n"
+        f'<li{kind}><p class="figure">{in_html(promise.figure)}{worth}</p>\n'
+        f'<div><p class="who">{in_html(capital(promise.observers))}</p>\n'
+        f"<p>{_unbroken(sentence(promise.meaning))}</p>\n{terms}</div></li>\n"
     )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from tacit.release import Standing, Unit
 from tacit.reporting import charts, elements, tables
-from tacit.reporting.guarantees import rounded_up, sentence
 from tacit.reporting.pairs import Paired
 from tacit.reporting.plain_words import (
     NO_RELEASE,
     is_a_promise,
     is_reassuring,
+    rounded_up,
+    sentence,
     unchecked,
     without_figure,
 )
@@ -43,13 +44,14 @@ SIMULATED = (
 )
 RELEASED = (
     "This is a release: its randomness came from the operating system and is "
-    "forgotten. No figure here was measured on users but with noise, under what is "
-    "promised to them below."
+    "forgotten. All figures here that were measured on users carry noise, which the "
+    "promises below cover."
 )
+SOME_PROVEN = "A proven promise covers some observers, and none covers the others."
 _BARE = ", no privacy"  # ends the name of a private method that was trained without
 _BARS = (
     "with one standard error where there is one. Green: a proven epsilon of 8 or less "
-    "covers a user's whole history. Gray: nothing is promised, or hardly anything."
+    "covers a person's whole history. Gray: no promise, or hardly one."
 )
 
 
@@ -101,16 +103,16 @@ def epsilon_lead(statements: Sequence[Statement], *, is_of_a_release: bool) -> L
         return Lead(label, without_figure(Standing.NOTHING), "Nothing was released.")
     if found is None or found.epsilon is None:
         some = any(said.standing.has_epsilon for said in statements)
-        about = "about a whole history; single items are covered, see below" * some
-        return Lead(label, "none", f"Nothing is promised {about or 'to anyone'}.")
+        items = ", but only for single items; see below" * some
+        return Lead(label, "none", f"No promise for a person's whole history{items}.")
     figures = {said.epsilon for said in mine if said.standing.has_epsilon}
     open_to = [one.observers for one in promises(mine) if one.epsilon is None]
     worth = found.standing.capitalize()
-    detail = f"{worth}. Who looks: {_lower(found.observers)}."
+    detail = f"{worth} against {found.observers}."
     if len(figures) > 1:
         detail = f"{worth}; the largest of several, which stand below."
     if open_to:
-        detail += f" No promise against: {'; '.join(map(_lower, open_to))}."
+        detail += f" No promise against {'; '.join(open_to)}."
     is_proven = found.standing is Standing.PROVEN and is_a_promise(found.epsilon)
     return Lead(label, rounded_up(found.epsilon), detail, is_proven)
 
@@ -140,16 +142,16 @@ def _privacy(statements: tuple[Statement, ...]) -> str:
 def _verdict(statements: tuple[Statement, ...]) -> str:
     promised = sum(said.standing.has_epsilon for said in statements)
     if promised == len(statements):
-        words = "Every promise below is proven, under what it assumes."
+        words = "Every promise below is proven, under the conditions that it names."
         return elements.notice(
             unchecked(statements) or words, good=is_reassuring(statements)
         )
     if promised:
-        words = "Some who might look are covered by a proven promise, others by none."
         return elements.notice(
-            f"{unchecked(statements) or words} A promise holds only for whom it names."
+            f"{unchecked(statements) or SOME_PROVEN} A promise holds only against the "
+            "observers that it names."
         )
-    return elements.notice("This run gives no privacy guarantee to anyone.")
+    return elements.notice("This run makes no promise.")
 
 
 def _released(sentences: tuple[str, ...]) -> str:
@@ -278,7 +280,7 @@ def _budgets(groups: Groups) -> str:
     metrics = list(dict.fromkeys(name for group in groups.values() for name in group))
     lead = elements.paragraph(
         "Held-out users by their public group. All have the same model: groups differ "
-        "in who is in them, and in how much the model heard of users like them."
+        "in their users, and in the number of similar users behind the model."
     )
     numbers = "".join(
         elements.table(tables.by_group(groups, name, of="public group"), heads=1)
@@ -324,7 +326,3 @@ def _origin(report: Report) -> str:
         + elements.paragraph(f"Tacit {__version__}", quiet=True)
     )
     return elements.section("origin", "How this page was made", body)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -11,9 +11,15 @@ from tacit.ledger.budget import Cap
 from tacit.ledger.records import GIVEN_UP, Entry
 from tacit.release import Adjacency, Release, Standing, Unit, View
 from tacit.reporting import elements, tables
-from tacit.reporting.guarantees import rounded_up
 from tacit.reporting.html import epsilon_lead
-from tacit.reporting.plain_words import WHO, promise, without_figure
+from tacit.reporting.plain_words import (
+    capital,
+    observers,
+    promise,
+    rounded_up,
+    sentence,
+    without_figure,
+)
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
@@ -43,8 +49,8 @@ def entries_table(entries: Sequence[Entry]) -> tables.Table:
         (
             entry.at,
             entry.run[:_SHORT_RUN],
-            str(entry.round),
-            entry.release.what,
+            str(entry.round + 1),  # as a plan counts them
+            entry.what,
             entry.release.seen_by,
             _events(entry.release),
             entry.sent or "not yet known",
@@ -65,7 +71,7 @@ def caps_table(caps: Sequence[Cap], totals: Sequence[Statement]) -> tables.Table
 
 
 def refusals_table(told: Told) -> tables.Table:
-    """The reasons for which the client said no, and how often."""
+    """The reasons for which the client refused, and how often."""
     header = ("reason", "how often", "last")
     rows = tuple((why, str(n), _day(last)) for _, why, n, last in told.refusals)
     return tables.Table("What this client refused", header, rows, frozenset({1}))
@@ -74,9 +80,9 @@ def refusals_table(told: Told) -> tables.Table:
 def in_doubt(doubt: str) -> str:
     """A warning that the ledger is in doubt, with the reason and what to do."""
     return (
-        f"This ledger is not relied on: {doubt}. What it lists is unverified, no "
-        "figure is proven, and the client says no to everything until its owner "
-        "decides: tacit ledger accept FILE."
+        f"This ledger is not relied on: {doubt}. Its entries are unverified, no figure "
+        "is proven, and the client refuses every round until its owner decides: tacit "
+        "ledger accept FILE."
     )
 
 
@@ -100,8 +106,8 @@ _CHOICES = (
     "Leave: tacit ledger forget FILE --keep-ledger. Private state and reports on this "
     "client are erased; this list stays.",
     "Erase everything: tacit ledger forget FILE. This list goes too.",
-    "What has left cannot be called back. How much it can say is bounded by the "
-    "figures above, and it does not grow.",
+    "A message that has left cannot be called back. The figures above bound how much "
+    "it can reveal, and it does not reveal more with time.",
 )
 
 
@@ -128,8 +134,8 @@ def _meaning(told: Told) -> str:
     if not told.entries and told.doubt is None:
         return elements.notice("Nothing has left this device.", good=True)
     opening = elements.paragraph(
-        "My history never leaves this device. What left are the messages listed below. "
-        "For each who might look, this is the most that all of them together can say:"
+        "My history never leaves this device; only the messages listed below left. "
+        "This is the most that all of them together can reveal to each observer:"
     )
     mine = [line for line in told.totals if line.unit is Unit.USER]
     return opening + elements.promises(promises(mine))
@@ -144,35 +150,47 @@ def _limits(told: Told) -> str:
 def _limit(cap: Cap, totals: Sequence[Statement]) -> str:
     whole = "everything about me" if cap.unit is Unit.USER else "any single thing I did"
     said = _total(cap, totals)
-    so_far = "no bound is known" if said.epsilon is None else rounded_up(said.epsilon)
-    if said.standing is Standing.NOTHING:
-        so_far = without_figure(said.standing)
+    so_far = (
+        without_figure(said.standing)
+        if said.epsilon is None
+        else f"epsilon {rounded_up(said.epsilon)}"
+    )
     return (
-        f"{WHO[cap.view]}, for {whole}: epsilon {cap.epsilon:g} ("
-        f"{promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}"
+        f"{capital(observers([cap.view], said))}, for {whole}: epsilon {cap.epsilon:g} "
+        f"({promise(cap.epsilon, cap.delta, 'about me')}); so far: {so_far}"
         f"{_condition(said)}."
     )
 
 
 def _list(told: Told) -> str:
-    header = ("when", "what", "who sees it", "what hides me in it", "arrived")
+    header = ("when", "what", "seen by", "arrived")
     rows = tuple(
         (
             _day(entry.at),
-            entry.release.what,
+            f"round {entry.round + 1}: {entry.what}",
             entry.release.seen_by,
-            _hidden(entry.release),
             _arrived(entry),
         )
         for entry in reversed(told.entries)
     )
     recent = elements.table(tables.Table("The latest first", header, rows[:_LATEST]))
+    recent += _protections(told)
     if len(rows) <= _LATEST:
         return recent
     older = elements.table(tables.Table("The older ones", header, rows[_LATEST:]))
     return recent + elements.folded(
         older, summary=f"{len(rows) - _LATEST:,} older ones"
     )
+
+
+def _protections(told: Told) -> str:
+    """What protects the messages, once for all that are protected alike."""
+    each = (f"{one.release.what}: {_hidden(one.release)}" for one in told.entries)
+    lines = [sentence(line) for line in dict.fromkeys(each)]
+    if not lines:
+        return ""
+    lead = elements.paragraph("The protection of these messages:")
+    return lead + elements.listing(lines)
 
 
 def _arrived(entry: Entry) -> str:
@@ -192,8 +210,8 @@ def _refused(told: Told) -> str:
 def _hidden(release: Release) -> str:
     cell = release.guarantee((Unit.USER, View.SERVER))
     if not cell.has_epsilon:
-        return f"from the server, nothing: {cell.reason}"
-    assumed = f" (if {sentences(cell.assumes)})" if cell.assumes else ""
+        return f"none against the server: {cell.reason}"
+    assumed = f" (assumes: {sentences(cell.assumes)})" if cell.assumes else ""
     return cell.reason + assumed
 
 
@@ -219,7 +237,7 @@ def _spent(cap: Cap, totals: Sequence[Statement]) -> str:
 
 
 def _condition(said: Statement) -> str:
-    """What a figure rests on that nobody checks; nothing where it rests on no such."""
+    """The condition of a figure that no program checks; nothing if it has none."""
     return f"; ASSUMED: {said.assumes}" if said.standing is Standing.ASSUMED else ""
 
 

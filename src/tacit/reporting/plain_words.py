@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from tacit.errors import BadValue
-from tacit.release import Adjacency, Standing, Unit, View
+from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
 from tacit.statement import Statement
 from tacit.text import shown
 
@@ -23,19 +23,29 @@ _HARDLY = "hardly a promise"
 _MARGIN = 0.1  # above epsilon, so that the chance of more is bounded, see `meaning`
 
 _ABOUT = {
-    (Unit.USER, Adjacency.ZERO_OUT): "that a user took part",
-    (Unit.USER, Adjacency.REPLACE_ONE): "that a user's history is this one and not "
-    "another",
+    (Unit.USER, Adjacency.ZERO_OUT): "that a person took part",
+    (Unit.USER, Adjacency.REPLACE_ONE): "that a person has this history and no other",
     (Unit.ITEM, Adjacency.ZERO_OUT): "that a history has a certain item",
-    (Unit.ITEM, Adjacency.REPLACE_ONE): "that an item of a history is this one and "
-    "not another",
+    (Unit.ITEM, Adjacency.REPLACE_ONE): "that a history has this item in place of "
+    "another",
 }
-
-WHO = {
-    View.RELEASE: "Other users, who see what is published",
-    View.SERVER: "The server",
-    View.COLLUSION: "The server together with whoever relays or adds reports",
+_UNIT = {Unit.USER: "one person's whole history", Unit.ITEM: "one item of a history"}
+_NEIGHBOR = {
+    (Unit.USER, Adjacency.ZERO_OUT): "compared with that person absent",
+    (Unit.USER, Adjacency.REPLACE_ONE): "compared with any other history",
+    (Unit.ITEM, Adjacency.ZERO_OUT): "compared with that item absent",
+    (Unit.ITEM, Adjacency.REPLACE_ONE): "compared with any other item in its place",
 }
+_READERS = "everyone who sees the model"
+_OPERATOR = "the server's operator"
+# With whom the server would have to collude, by channel; over `direct` there is none.
+_THIRD = {
+    "direct": "",
+    "secure_sum": "the aggregator",
+    "shuffle": "the relay",
+    "two_servers": "both aggregators",
+}
+_ANY_THIRD = "the aggregator or the relay"
 
 
 NO_RELEASE = (
@@ -51,10 +61,10 @@ def purpose(*, is_release: bool, could_be_released: bool = True) -> str:
             "release: randomness comes from the operating system, sums are whole "
             "numbers, and the model may be published"
         )
-    holds = "what follows holds for a release (tacit release)"
+    holds = "all figures below hold for a release (tacit release)"
     return (
-        "simulation: randomness comes from a seed, and whoever knows it can subtract "
-        f"the noise; {holds if could_be_released else NO_RELEASE}"
+        "simulation: randomness comes from a seed, which is enough to subtract the "
+        f"noise; {holds if could_be_released else NO_RELEASE}"
     )
 
 
@@ -63,27 +73,53 @@ def released(metric: Mapping[str, Any]) -> str:
     name, value, n_users = metric["name"], metric["value"], metric["people"]
     return (
         f"{name} {value:.4f}, between {metric['low']:.4f} and {metric['high']:.4f} by "
-        f"95 % of the noise: the last item of about {n_users:,} users who trained was "
-        "held out"
+        f"95 % of the noise: the last item of about {n_users:,} users of the training "
+        "was held out"
     )
 
 
 def in_words(totals: Sequence[Statement]) -> list[str]:
     """One sentence per observer, about a user's whole history.
 
-    A guarantee bounds what an observer can come to believe (`meaning`).
+    A guarantee bounds an observer's beliefs (`meaning`).
     """
-    # The user is what readers ask about; lines about one interaction are left out.
+    # Readers ask about the user; lines about one interaction are left out.
     mine = [line for line in totals if line.unit is Unit.USER]
-    groups = dict.fromkeys(line.group for line in mine)
-    return [
-        f"{WHO[line.view]}{_of(line.group, len(groups))}: {_verdict(line)}"
-        for line in mine
-    ]
+    return [f"Against {observers([n.view], n)}: {_verdict(n)}" for n in mine]
 
 
-def _of(group: str, n_groups: int) -> str:
-    return "" if n_groups == 1 else f", about a user of group '{shown(group)}'"
+def observers(views: Iterable[View], line: Statement) -> str:
+    """The observers of these views of a line, and the group that it is about.
+
+    Against the server alone, over two servers, means that one aggregator is honest.
+    """
+    seen, thirds = {*views}, _thirds(line.channel)
+    alone, together = _OPERATOR, f"the server together with {thirds}"
+    either = f"the server, alone or together with {thirds}"
+    if line.channel == "two_servers":
+        alone = "the server together with one of the two aggregators"
+        either = "the server together with one of the two aggregators or with both"
+    if not thirds:
+        together = either = alone
+    server = {
+        (True, False): alone,
+        (False, True): together,
+        (True, True): either,
+    }.get((View.SERVER in seen, View.COLLUSION in seen))
+    readers = _READERS if View.RELEASE in seen else None
+    group = "" if line.group == EVERYONE else f", about group '{shown(line.group)}'"
+    return ", and ".join(filter(None, (server, readers))) + group
+
+
+def _thirds(channel: str) -> str:
+    """The parties beside the server; `channel` may name several, or none if unknown."""
+    found = dict.fromkeys(_THIRD.get(one, _ANY_THIRD) for one in channel.split("; "))
+    return _ANY_THIRD if _ANY_THIRD in found else " and ".join(filter(None, found))
+
+
+def about(line: Statement) -> str:
+    """The unit of a line, and what a neighboring data set is."""
+    return f"{_UNIT[line.unit]}, {_NEIGHBOR[line.unit, line.adjacency]}"
 
 
 def groups_as_one(sizes: Mapping[str, int], epsilon: float) -> str:
@@ -123,21 +159,32 @@ def without_figure(standing: Standing) -> str:
 def _verdict(line: Statement) -> str:
     if not line.standing.has_epsilon or line.epsilon is None:
         return f"{without_figure(line.standing)}; {line.reason}."
-    assumed = "" if line.assumes == "nothing" else f" This assumes: {line.assumes}."
+    assumed = "" if line.assumes == "nothing" else f" Assumes: {line.assumes}."
     return f"{meaning(line)}.{assumed}"
 
 
 def meaning(line: Statement) -> str:
-    """What a proven line means: how far a belief of 1 in 2 and of 1 in 100 can grow.
+    """What a proven line means: how far a belief of 50 % and of 1 % can grow.
 
     Without a delta odds grow by e^epsilon at most, always. With one, let L be the log
     of the odds' growth. Then delta >= E[max(0, 1 - e^(epsilon - L))], so L is above
     epsilon + a with a probability of delta / (1 - e^-a) at most, for every a > 0. The
-    sentence has a = 0.1.
+    sentence has a = 0.1; `exception` gives that probability.
     """
     if line.epsilon is None:
         raise BadValue(f"'{line.what}' has no epsilon, so nothing bounds a belief")
     return promise(line.epsilon, line.delta or 0.0, _ABOUT[line.unit, line.adjacency])
+
+
+def exception(line: Statement) -> str:
+    """How often a belief can grow further than `meaning` says.
+
+    It is for readers who want every term, beside the delta that it follows from.
+    """
+    if not line.delta:
+        return "none"
+    chance = line.delta / -math.expm1(-_MARGIN)
+    return f"a belief can grow further with a probability of at most {_up(chance)}"
 
 
 def paper_claim(line: Statement) -> str | None:
@@ -150,15 +197,11 @@ def paper_claim(line: Statement) -> str | None:
 def promise(epsilon: float, delta: float, about: str) -> str:
     """What an epsilon and a delta are worth, and what a belief can become under them.
 
-    >>> promise(1.0, 0.0, "in rain")[:43]
-    'a strong promise: a belief of 1 in 2 in rai'
+    >>> promise(1.0, 0.0, "in rain")[:44]
+    "a strong promise: an observer's belief in ra"
     """
-    worth = strength(epsilon)
-    if not delta:
-        return f"{worth}: {beliefs(epsilon, about)}"
-    chance = delta / -math.expm1(-_MARGIN)
-    grown = beliefs(epsilon + _MARGIN, about)
-    return f"{worth}: {grown}, except with probability {_up(chance)}"
+    grown = beliefs(epsilon + _MARGIN if delta else epsilon, about)
+    return f"{strength(epsilon)}: {grown}"
 
 
 def is_reassuring(lines: Sequence[Statement]) -> bool:
@@ -170,12 +213,12 @@ def is_reassuring(lines: Sequence[Statement]) -> bool:
 
 
 def unchecked(lines: Sequence[Statement]) -> str:
-    """A sentence for lines of which some rest on what nobody checks; else nothing."""
+    """A sentence for lines of which some rest on an unchecked fact; else nothing."""
     if all(line.standing is not Standing.ASSUMED for line in lines):
         return ""
     return (
-        "What is ASSUMED holds only if something is true that nobody checks; it stands "
-        "with the promise."
+        "An ASSUMED promise holds only under a condition that no program checks; the "
+        "condition stands with the promise."
     )
 
 
@@ -212,11 +255,11 @@ def beliefs(epsilon: float, about: str) -> str:
     """How far a belief can grow, by the rule of Bayes, rounded up.
 
     >>> beliefs(1.0, "in rain")
-    'a belief of 1 in 2 in rain can grow to 73.2 % at most, one of 1 in 100 to 2.7 %'
+    "an observer's belief in rain can grow from 50 % to 73.2 %, and from 1 % to 2.7 %"
     """
     half, rare = (percent(believed(prior, epsilon)) for prior in (0.5, 0.01))
     return (
-        f"a belief of 1 in 2 {about} can grow to {half} at most, one of 1 in 100 to "
+        f"an observer's belief {about} can grow from 50 % to {half}, and from 1 % to "
         f"{rare}"
     )
 
@@ -238,3 +281,26 @@ def percent(share: float) -> str:
     """
     up = math.ceil(round(share * 1000, 6)) / 10
     return f"{up:.1f} %" if up < 100 else "more than 99.9 %"
+
+
+def rounded_up(figure: float) -> str:
+    """An epsilon with two decimals, rounded up: rounded down it would not hold.
+
+    >>> rounded_up(3.999999), rounded_up(0.501)
+    ('4.00', '0.51')
+    """
+    return str(Decimal(figure).quantize(Decimal("0.01"), ROUND_CEILING))
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter in front."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence.
+
+    >>> sentence("noise on two sums")
+    'Noise on two sums.'
+    """
+    return f"{capital(text)}."

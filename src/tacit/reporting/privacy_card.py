@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.errors import BadValue, TacitError
-from tacit.release import Unit
+from tacit.release import EVERYONE, Unit
 from tacit.reporting import elements, plain_words, tables
 from tacit.reporting.audit import scope
-from tacit.reporting.guarantees import sentence
-from tacit.reporting.html import epsilon_lead
+from tacit.reporting.html import SOME_PROVEN, epsilon_lead
+from tacit.reporting.plain_words import sentence
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
@@ -22,8 +22,8 @@ from tacit.statement import Statement
 Json = Mapping[str, Any]
 
 _NOTES = (
-    "What this model learned from, what left users' devices, who saw it, and what "
-    "is promised to each user.",
+    "The data behind this model, the messages that left users' devices, the parties "
+    "that see them, and the promise to each user.",
 )
 _SIMULATED = (
     "This was a simulation: randomness came from a seed, so no promise below holds for "
@@ -34,18 +34,20 @@ _RELEASED = (
     "sums and noise are whole numbers, and the model may be published.",
 )
 _EPSILON = (
-    "Epsilon bounds what anybody can learn about one user from what they see; each "
-    "promise says what a belief of 1 in 2, and of 1 in 100, can become at most, and "
-    "with which chance it may become more. Smaller is better; 0 would be nothing at "
-    "all, and above 8 hardly anything is promised. A promise holds for the unit "
-    "(a user, or one interaction), the view (who looks) and the horizon that it "
-    "names, and for no other."
+    "Epsilon bounds how much an observer can learn about one user. Each promise says "
+    "how far an observer's belief of 50 %, and of 1 %, can grow; the table below has "
+    "the probability with which a belief can grow further. Smaller is better: 0 would "
+    "be nothing at all, and an epsilon above 8 hardly promises anything. A promise "
+    "holds for the unit (a user, or one interaction), the view (the observer) and the "
+    "horizon (the rounds) that it names, and for no other."
 )
-_PLAIN = {
-    "trusted aggregator": "Somebody trusted adds up the reports and the noise, and "
-    "shows nobody a single report (trusted aggregator).",
-    "the server adds the noise and shows nobody the reports": "The server, which sees "
-    "every report, adds the noise honestly and shows nobody the reports.",
+_SAMPLERS = {  # by the name in the card's data
+    "Everyone": "every client is asked in every round",
+    "Once": "every client is asked in one round only",
+    "Poisson": "every client is drawn or not, by chance, in each round",
+    "PoissonByGroup": "every client is drawn or not in each round, with the chance of "
+    "its public group",
+    "FixedSize": "a fixed number of clients is drawn in each round",
 }
 _LOW_BITS = (
     "the low bits of noise in floating point (Mironov 2012); a release sums whole "
@@ -54,8 +56,8 @@ _LOW_BITS = (
 _NOT_COVERED = (
     "that a client took part, when, and how long it computed",
     "hyper-parameters chosen by looking at private users",
-    "whatever else the operator collects outside this system",
-    "what is true of users whether or not they took part",
+    "all data that the operator collects outside this system",
+    "facts that are true of users with or without their taking part",
 )
 
 
@@ -131,16 +133,14 @@ def _short(totals: list[Statement]) -> str:
     if kept == len(mine):
         verdict = elements.notice(
             plain_words.unchecked(mine)
-            or "A proven promise holds whoever looks, under what it assumes.",
+            or "A proven promise covers every observer, under the conditions that it "
+            "names.",
             good=plain_words.is_reassuring(mine),
         )
     elif kept:
-        verdict = elements.notice(
-            plain_words.unchecked(mine)
-            or "Some who might look are covered by a proven promise, others by none."
-        )
+        verdict = elements.notice(plain_words.unchecked(mine) or SOME_PROVEN)
     else:
-        verdict = elements.notice("Nothing is promised to anyone.")
+        verdict = elements.notice("This run makes no promise.")
     return verdict + elements.promises(promises(mine))
 
 
@@ -152,18 +152,23 @@ def _data(card: Json) -> str:
     header = ("kind of data", "personal", "kept by")
     table = tables.Table("Data that exists for this run", header, rows)
     note = (
-        "The server holds no history. Only what the next table lists leaves a device."
+        "The server holds no history. Only the messages of the next table leave a "
+        "device."
     )
     return elements.table(table, heads=1) + elements.paragraph(note, quiet=True)
 
 
 def _who(card: Json) -> str:
     rows = tuple(
-        (line["what"], line["seen_by"], line["when"], line["group"])
+        (line["when"], line["what"], line["seen_by"], _group(line["group"]))
         for line in card["leaves"]
     )
-    header = ("what leaves", "seen by", "when", "from whom")
+    header = ("when", "what leaves", "seen by", "from")
     return elements.table(tables.Table("Releases", header, rows), heads=1)
+
+
+def _group(name: str) -> str:
+    return "every client" if name == EVERYONE else f"group '{name}'"
 
 
 def _cells(card: Json) -> str:
@@ -182,9 +187,9 @@ def _refreshed(card: Json) -> str:
     if not card.get("both"):
         return ""
     lead = (
-        "This run adds to what earlier runs learnt. The promises above are to somebody "
-        "who is in this one only. Who was in the earlier ones only has the first of "
-        "these promises, who is in all of them the second."
+        "This run adds to the models of earlier runs. The promises above are to a user "
+        "of this run only. The first promise below is to a user of the earlier runs "
+        "only, the second to a user of all of them."
     )
     past = tables.privacy(_lines(card["earlier"]), caption="The earlier runs alone")
     both = tables.privacy(_lines(card["both"]), caption="The earlier runs and this one")
@@ -199,12 +204,12 @@ def _assumed(card: Json) -> str:
     proven = [s for s in _lines(card["totals"]) if s.standing.has_epsilon]
     # Only proven lines promise anything, so only theirs is assumed; each once.
     said = dict.fromkeys(part for line in proven for part in line.assumes.split("; "))
-    trusts = [_PLAIN.get(part, part) for part in said if part != "nothing"]
+    trusts = [sentence(part) for part in said if part != "nothing"]
     if not proven:
         return elements.paragraph("There is no promise, so nothing is assumed.")
     if not trusts:
         return elements.paragraph("The promises rest on mathematics alone.")
-    lead = "The promises hold as long as this does. If it fails, they are void."
+    lead = "The promises hold while all of this is true, and are void if it is not."
     return elements.paragraph(lead) + elements.listing(trusts)
 
 
@@ -216,11 +221,11 @@ def _budget(card: Json) -> str:
         f"{'' if delta is None else f' at delta {delta}'}. "
         "A run whose account would pass its target is refused before it begins.",
         f"Rounds: {budget['rounds']} planned, {card['rounds_begun']} begun; about "
-        f"{budget['cohort_size']:,.0f} clients in each, chosen by {budget['sampler']}; "
-        f"one client in at most {budget['most_participations']}.",
+        f"{budget['cohort_size']:,.0f} clients in each. {_sampler(budget['sampler'])} "
+        f"No client takes part more than {_often(budget['most_participations'])}.",
         f"Reports travel over the channel '{budget['channel']}'.",
         *_groups(budget),
-        "Training again on the same users spends again:",
+        "Each further training on the same users costs them more:",
     )
     again = [
         (str(line["runs"]), str(said.view), said.group, tables.epsilon(said))
@@ -229,9 +234,22 @@ def _budget(card: Json) -> str:
         for said in _lines([{k: v for k, v in line.items() if k != "runs"}])
     ]
     header = ("trainings", "view", "group", "epsilon of a user")
-    caption = "What training so many times composes to"
+    caption = "All trainings together"
     table = tables.Table(caption, header, tuple(again))
     return elements.listing(facts) + elements.table(table)
+
+
+def _sampler(name: str) -> str:
+    return sentence(_SAMPLERS.get(name, f"clients are chosen by {name}"))
+
+
+def _often(times: int) -> str:
+    """How often, in words.
+
+    >>> _often(1), _often(3)
+    ('once', '3 times')
+    """
+    return "once" if times == 1 else f"{times:,} times"
 
 
 def _serving(card: Json) -> str:
@@ -241,18 +259,18 @@ def _serving(card: Json) -> str:
         return ""
     if not serving["statements"]:
         return elements.paragraph(
-            "Lists are ranked on the device from public candidates: nothing leaves it "
-            "to be served, which costs nothing."
+            "Lists are ranked on the device from public candidates: being served sends "
+            "nothing and costs nothing."
         )
     lead = (
         f"A server ranks, from a query in mode '{serving['mode']}' of epsilon "
-        f"{serving['epsilon']:g}. A fresh one leaves every {serving['refresh_days']} "
-        "days at most, and is used until the next. Queries add to what taking part "
-        "costs. Nobody but the server that ranks sees them; that readers of the model "
-        "are given the same figure is an upper bound."
+        f"{serving['epsilon']:g}. A fresh query leaves every "
+        f"{serving['refresh_days']} days at most, and is used until the next. Queries "
+        "add to the cost of taking part. Only the server that ranks sees them; for "
+        "readers of the model the figure is an upper bound."
     )
     if card.get("both"):
-        lead += " Who was in the earlier runs has spent what those cost besides."
+        lead += " For a user of the earlier runs their cost comes on top."
     return elements.paragraph(lead) + elements.table(tables.served(serving))
 
 
@@ -263,8 +281,8 @@ def _groups(budget: Json) -> tuple[str, ...]:
         return ()
     return (
         f"Public g{plain_words.groups_as_one(budget['groups'], one)[1:]}. A group is "
-        "chosen by its users or follows from public facts, never from their data; that "
-        "somebody is in it is not protected.",
+        "chosen by its users or follows from public facts, never from their data; a "
+        "user's membership in a group is not protected.",
     )
 
 

@@ -18,7 +18,7 @@ from tacit.errors import BadValue
 from tacit.memory import in_words
 from tacit.release import EVERYONE, Standing, Unit, View
 from tacit.reporting.pairs import Paired, told_apart
-from tacit.reporting.plain_words import paper_claim, without_figure
+from tacit.reporting.plain_words import exception, paper_claim, without_figure
 from tacit.reporting.report_data import (
     Contender,
     Costs,
@@ -242,11 +242,13 @@ def _rounded_up(figure: float) -> str:
 
 
 def why(said: Statement) -> str:
-    """What the standing rests on, or why there is none; and what a paper claims."""
+    """The grounds of a figure, or the reason for none; and a paper's own figure."""
     claim = paper_claim(said)
     grounds = said.reason
     if said.standing not in (Standing.NONE, Standing.NOTHING):
-        grounds += f"; assumes {said.assumes}"
+        grounds += f"; assumes: {said.assumes}"
+    if said.standing.has_epsilon and said.delta:
+        grounds += f"; {exception(said)}"
     return f"{grounds}; {claim}" if claim else grounds
 
 
@@ -339,7 +341,7 @@ def merged(
 
 
 def _named(some: Sequence[str], *, of: type[StrEnum]) -> str:
-    return "any" if len(some) == len(of) else ", ".join(some)
+    return "all" if len(some) == len(of) else ", ".join(some)
 
 
 def _measured(

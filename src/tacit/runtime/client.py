@@ -274,6 +274,7 @@ class Client:
             self.run,
             broadcast.round,
             asked=asked,
+            phase=broadcast.phase,
             multiplier=self.method.multiplier(broadcast, self.plan, self.terms.group),
             target=self.target,
         )

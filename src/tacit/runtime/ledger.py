@@ -29,7 +29,14 @@ from tacit.release import (
     Standing,
     View,
 )
-from tacit.statement import MOST_LOCAL_DELTA, Statement, figure, joined, most_delta
+from tacit.statement import (
+    MOST_LOCAL_DELTA,
+    Statement,
+    figure,
+    joined,
+    most_delta,
+    only_channel,
+)
 
 
 def terms_of(
@@ -154,6 +161,7 @@ def _line(
         assumes=found.assumes,
         epsilon=found.epsilon,
         reason=found.reason,
+        channel=only_channel(release for release, _, _ in made(taken, name)),
     )
 
 
@@ -200,8 +208,9 @@ def _most_users(taken: Taken) -> int:
 
 
 def _horizon(taken: Taken) -> str:
-    """The participations so far, and the most that were agreed."""
+    """The messages so far, and the most that were agreed."""
     so_far = sum(len(rounds) for _, rounds in taken)
     agreed = sum(terms.most for terms, _ in taken)
+    messages = "1 message" if so_far == 1 else f"{so_far} messages"
     runs = "1 run" if len(taken) == 1 else f"{len(taken)} runs"
-    return f"{so_far} participations in {runs}, of at most {agreed} agreed"
+    return f"for {messages} in {runs}, of at most {agreed} agreed"

@@ -246,7 +246,11 @@ class Spending:
             "rounds_planned": plan.rounds,
             "rounds_begun": self.begun,
             "most_participations": self.most,
-            "releases": [release.what for release in self.simulation.releases],
+            "releases": [
+                f"{part.what}, {part.when}"
+                for release in self.simulation.releases
+                for part in release.leaving()
+            ],
             "spent": self._spent(),
             **self._account,
         }

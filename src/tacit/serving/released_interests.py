@@ -80,9 +80,10 @@ class InterestSums:
 
     def release(self, plan: Plan) -> Release:
         """The release, for the account of those who take part."""
-        reason = "Gaussian mechanism on sums of users by interest (docs/serving.md)"
+        reason = "Gaussian noise on sums of users by interest (docs/serving.md)"
         cells = whole_run(plan, self.event, reason=reason)
-        sums = Release("users by interest", "everyone", "once, after training", cells)
+        what, when = "noisy sums of users by interest", "once, after training"
+        sums = Release(what, "everyone", when, cells, channel=plan.channel)
         return sums.assuming(Code("float_noise"))
 
     def contributions(

@@ -68,6 +68,7 @@ def release_of(queries: Queries, times: int = 1) -> Release:
         "the server that ranks",
         "once per refresh period",
         cells,
+        channel="direct",
     )
 
 

@@ -74,7 +74,7 @@ def test_noise_keeps_within_its_promise(attempts: tuple[Attempt, ...]) -> None:
     assert paper.statement.adjacency is Adjacency.REPLACE_ONE
     assert sound.statement.adjacency is Adjacency.ZERO_OUT
     assert sound.statement.view is View.RELEASE
-    assert sound.statement.horizon == "each round, 4 rounds planned"
+    assert sound.statement.horizon == "for all 4 rounds together"
     assert sound.statement.epsilon == pytest.approx(1.0, abs=1e-3)
     assert is_within(paper.scores[AUC])
     assert is_within(sound.scores[AUC])

@@ -88,8 +88,8 @@ def test_one_budget_for_both_parts(sampler):
 def test_counting_without_privacy_promises_nothing():
     releases = COUNTING.releases(Plan(10, rounds=2))
     assert [release.what for release in releases] == [
-        "sum of likes",
-        "sum of updates",
+        "counts of likes, without noise",
+        "updates of the model, without noise",
     ]
     events = [release.cells[Unit.USER, View.RELEASE].event for release in releases]
     assert events == [None, None]

@@ -147,7 +147,7 @@ class Dpals(SumMethod):
             _phase(f"factors {n}", range(n, n + 1), f"normal equations of step {n}", x)
             for n, x in enumerate(shares.tolist(), start=1)
         )
-        return _phase(_COUNTS, counting, "histories", self.count_share), *solves
+        return _phase(_COUNTS, counting, "counts of items", self.count_share), *solves
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item; or those of A, B and, as published, of every A_i."""

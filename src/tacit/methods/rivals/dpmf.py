@@ -81,7 +81,7 @@ from tacit.wire_names import register
 
 _COUNTS = "counts"
 _PROOF = "docs/methods/dpmf.md"
-_LEAK = "their rows name the items of the history, among others that were drawn"
+_LEAK = "an update names the items of the history, among others that were drawn"
 # Sizes where users over noise times the root of the rounds is 1,100: 5,000 users, three
 # in ten of them in each round, at about epsilon = 1. Both grow with its root, as was
 # found on validation users of MovieLens 1M (docs/methods/dpmf.md).
@@ -143,12 +143,16 @@ class Dpmf(SumMethod):
             total=plan.rounds,
         )
         counts = Phase(
-            _COUNTS, counting, what="histories", share=self.count_share, proof=_PROOF
+            _COUNTS,
+            counting,
+            what="counts of items",
+            share=self.count_share,
+            proof=_PROOF,
         )
         updates = Phase(
             "updates",
             training,
-            what="updates",
+            what="updates of the model",
             bound=0.1,
             is_clipped=True,
             share=1 - self.count_share,

@@ -99,7 +99,7 @@ class Fofl(SumMethod):
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
         """One phase; an update tells which items a client had or drew."""
-        return (Phase("updates", range(plan.rounds), what="updates"),)
+        return (Phase("updates", range(plan.rounds), "updates of the model"),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per weight of the network."""

@@ -106,7 +106,7 @@ class NnSelf(SumMethod):
 
     def phases(self, plan: Plan) -> tuple[Phase, ...]:
         """One phase of gradients, which nothing protects."""
-        return (Phase("gradients", range(plan.rounds), what="gradients"),)
+        return (Phase("gradients", range(plan.rounds), "gradients of the model"),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per weight of the network."""

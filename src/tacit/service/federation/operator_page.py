@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tacit.memory import in_words
-from tacit.release import View
+from tacit.release import EVERYONE, View
 from tacit.reporting import elements, plain_words, tables
 from tacit.reporting.report_data import Lead
 from tacit.service.federation.operator_client import Peer
@@ -190,7 +191,7 @@ def _budget(budget: Budget) -> str:
     rows = [
         (
             said.group,
-            ", ".join(plain_words.WHO[View(view)] for view in views),
+            plain_words.observers(map(View, views), replace(said, group=EVERYONE)),
             ", ".join(units),
             tables.epsilon(said),
             _spent(budget.spent, said, units, views),
