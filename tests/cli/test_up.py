@@ -8,6 +8,7 @@ from service.federation.overviews import a_coordinator
 from typer.testing import CliRunner
 
 from tacit.cli.app import app
+from tacit.codes import Code
 from tacit.errors import BadValue, Refused
 from tacit.experiment.assemble import assemble
 from tacit.experiment.saved_run import load
@@ -117,7 +118,7 @@ def test_who_joins_a_trial_is_promised_nothing_against_its_machine(tacit, tmp_pa
             pass
         assert answer.out.startswith("sent: "), answer
         told = tacit("client", "show", "--folder", folder, "--json").json
-    assert told["one_operator"].startswith("both operators are one machine")
+    assert told["one_operator"] == str(Code("one_machine"))
     for lines in (told["agreed"], told["spent"]):
         views = {line["view"]: line for line in lines if line["unit"] == "user"}
         assert views["server"]["epsilon"] is None
