@@ -38,7 +38,7 @@ def test_a_trial_ends_with_a_published_model(tmp_path):
     with FederationClient(tmp_path / "b") as client:
         agreed = {s.view: s for s in client.show().agreed if s.unit is Unit.USER}
     assert agreed[View.SERVER].epsilon == agreed[View.COLLUSION].epsilon
-    assert "are one machine" in agreed[View.SERVER].reason
+    assert "one machine runs the relay" in agreed[View.SERVER].reason
     assert status["is_published"]
     assert (found.published / "model.safetensors").is_file()
     assert said == [
