@@ -1,7 +1,7 @@
 """What README and site show is made by commands: pictures, figures, references, links.
 
 The modules `documentation.charts`, `commands`, `drawing`, `figures`, `hooks`, `links`,
-`outputs` and `page_tables`; `page_runner` is tested by tests/test_docs.py.
+`outputs`, `page_tables` and `papers`; `page_runner` is tested by tests/test_docs.py.
 """
 
 from __future__ import annotations
@@ -15,19 +15,29 @@ import click
 import pytest
 import typer
 
-from documentation import figures, hooks, links, outputs
+from documentation import figures, hooks, links, outputs, papers
 from documentation.commands import reference
 from documentation.drawing import DARK, LIGHT
 from documentation.page_runner import page_commands
 from documentation.page_tables import NotOnPage, number, row
+from tacit import reproduction
 from tacit.baselines import BASELINES
 from tacit.cli.app import app
 from tacit.methods import METHODS
+from tacit.reproduction.study import find_studies, load_study
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 FOR_DEVELOPERS = {"bench", "dev", "docs"}
 IN_PREPARATION = {"flower"}  # an extra that no module uses yet
+NOT_PRINTED = {  # what studies show beyond their paper
+    "adaptation",
+    "bound",
+    "cold-start",
+    "frontier",
+    "noise",
+    "poisoning",
+}
 PICTURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 SETS = {
     "MovieLens 1M": "ml-1m",
@@ -37,6 +47,57 @@ SETS = {
     "FilmTrust": "filmtrust",
     "citeulike-a": "citeulike-a",
 }
+
+
+# --- Papers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", papers.papers())
+def test_the_place_of_every_part_of_a_paper_is_there(name: str) -> None:
+    paper, parts = papers.papers()[name]
+    absent = [
+        (part.part, place)
+        for part in parts
+        for place in part.at
+        if not papers.is_there(place)
+    ]
+    assert absent == []
+    assert all((ROOT / "docs" / page).is_file() for page in paper["pages"])
+
+
+def test_a_name_that_moved_is_noticed() -> None:
+    assert not papers.is_there("tacit.sampling:FixedSize.moved")
+    assert not papers.is_there("reproductions/privrec/accuracy.py:moved")
+    assert not papers.is_there("docs/moved.md")
+
+
+def test_the_page_of_the_papers_is_made_from_the_data() -> None:
+    text = papers.PAGE.read_text("utf-8")
+    assert text == papers.page(), "run: python -m documentation.papers"
+
+
+@pytest.mark.parametrize("name", reproduction.papers())
+def test_every_printed_table_that_a_study_makes_is_a_part(name: str) -> None:
+    _, parts = papers.papers()[name]
+    named = " ".join(part.part for part in parts)
+    printed = {*load_study(name, find_studies(), "smoke").tables} - NOT_PRINTED
+    assert printed
+    for table in printed:
+        for one in re.findall(r"\d+(?:\.\d+)?|II", table):
+            assert re.search(rf"\b{re.escape(one)}\b", named), f"{table} of {name}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"part": "Table 1", "what": "x", "at": [], "state": "whole"},
+        {"part": "Table 1", "what": "x", "at": ["docs/papers.md"], "state": "partly"},
+        {"part": "Table 1", "what": "x", "at": ["docs/papers.md"], "state": "mostly"},
+    ],
+)
+def test_a_part_without_place_reason_or_known_state_is_refused(line: dict) -> None:
+    with pytest.raises(ValueError, match="Table 1"):
+        papers.Part.read(line)
 
 
 # --- Figures -------------------------------------------------------------------------
