@@ -32,6 +32,7 @@ from .cold_start import cold_start
 from .contenders import Bench
 from .knobs import figure_2
 from .noise import figure_5, figures_3_and_4, frontier
+from .readings import readings
 
 
 def study(scale: Scale) -> Study:
@@ -55,6 +56,7 @@ def study(scale: Scale) -> Study:
         "frontier": Table.joined([if_at_hand(b, frontier(b)) for b in both]),
         "bound": if_at_hand(films, bound(scale)),
         "adaptation": if_at_hand(films, one_client(scale)),
+        "readings": if_at_hand(films, readings(films)),
         "cold-start": Table.joined([if_at_hand(b, cold_start(b)) for b in both]),
     }
     return Study("privrec", tables)

@@ -101,7 +101,7 @@ def touching(shards: Shards, items: Mask) -> Shards:
 
 def _heldout(heldout: Heldout, is_unseen: Mask, *, liked: float) -> Heldout:
     """All unseen items of a user are hidden, those of the history as well."""
-    touched = _joined(heldout)
+    touched = joined(heldout)
     hidden = touched.keep(is_unseen[touched.items])
     is_liked = hidden.values >= liked  # films are rated once, and all apps are liked
     found = Heldout(
@@ -113,7 +113,7 @@ def _heldout(heldout: Heldout, is_unseen: Mask, *, liked: float) -> Heldout:
     return found.take(np.flatnonzero(found.targets.lengths > 0))
 
 
-def _joined(heldout: Heldout) -> Interactions:
+def joined(heldout: Heldout) -> Interactions:
     """Everything that each user ever touched."""
     parts = [heldout.history, heldout.targets]
     parts += [] if heldout.disliked is None else [heldout.disliked]
