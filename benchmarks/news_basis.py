@@ -1,0 +1,154 @@
+"""PrivateRec's basis: what its start, training and mixture are worth, by validation.
+
+    TACIT_DATA=… python -m benchmarks.news_basis --set method.basis_length=8 --seeds 0 1
+    TACIT_DATA=… python -m benchmarks.news_basis --starts
+    TACIT_DATA=… python -m benchmarks.news_basis --search --part test
+
+Of each seed, AUC of the untrained and of the trained model, each three times:
+
+    mixture    as users are ranked for
+    one list   the mean vector of those who train, for all users alike
+    own        the user vector before the mixture
+
+and the mixture trained less untrained (± its standard error, clustered by user), the
+mean of the largest attention of a user, and how far the basis went, over its length.
+`--starts` is a table of untrained mixtures by B, length and how they are read, and
+`--search` one of trained ones: the settings from which the defaults were chosen.
+Validation impressions unless `--part test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.news_fedrec import OneVector, evaluated, gain, model_of
+from tacit.experiment.assemble import Assembled, assemble, data_read_once
+from tacit.experiment.settings import read_experiment
+from tacit.method import Arrays
+from tacit.models.news_encoders.interests import attention
+from tacit.models.news_encoders.plm_nr import BASIS
+from tacit.results import Evaluation
+
+EXPERIMENT = Path(__file__).parents[1] / "experiments" / "privaterec" / "mind.toml"
+LENGTHS = (1.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+SEARCHED: tuple[tuple[str, ...], ...] = (
+    *(
+        (f"method.basis_length={length}", f"method.rate={rate}")
+        for length, rate in product((4.0, 8.0, 16.0, 32.0), (0.001, 0.003))
+    ),
+    *(
+        (
+            "method.basis_length=8.0",
+            f"run.rounds={n}",
+            f"run.sampler={{name = 'fixed_size', size = {size}}}",
+        )
+        for n, size in ((30, 200), (120, 200), (180, 200), (60, 1000))
+    ),
+    *((f"method.interests={n}",) for n in (5, 10)),
+    *((f"method.interests={n}", "method.serving=relu") for n in (3, 5, 10)),
+    ("method.starts_at=content",),
+    ("method.basis_starts_at=random",),
+)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The AUC of one model, by how users are read."""
+
+    mixture: Evaluation
+    one_list: Evaluation
+    own: Evaluation
+    most: float  # mean of the largest attention
+
+    def __str__(self) -> str:
+        three = {"mixture": self.mixture, "one list": self.one_list, "own": self.own}
+        shown = (f"{n} {e.metrics()['auc'].mean:.4f}" for n, e in three.items())
+        return f"{', '.join(shown)}, attention {self.most:.2f}"
+
+
+def main() -> None:
+    given = _arguments()
+    with data_read_once():
+        if given.starts:
+            _starts(given)
+            return
+        for changes in SEARCHED[given.first :] if given.search else ((),):
+            for seed in given.seeds:
+                own = (*given.set, *changes, f"run.seed={seed}")
+                print(f"{' '.join(changes)} seed {seed}", flush=True)
+                _train(_assembled(given.experiment, own), given.part)
+
+
+def _starts(given: argparse.Namespace) -> None:
+    for size, length, serving in product((3, 5, 10), LENGTHS, ("relu", "softplus")):
+        found = []
+        for seed in given.seeds:
+            own = (
+                *given.set,
+                f"method.interests={size}",
+                f"method.basis_length={length}",
+                f"method.serving={serving}",
+                f"run.seed={seed}",
+            )
+            made = _assembled(given.experiment, own)
+            start = made.simulation.start().server
+            found.append(look(made, start.weights, given.part))
+        means = [
+            np.mean([getattr(one, name).metrics()["auc"].mean for one in found])
+            for name in ("mixture", "one_list", "own")
+        ]
+        shown = " ".join(f"{mean:.4f}" for mean in means)
+        print(f"B = {size}, length {length:g}, {serving}: {shown}", flush=True)
+
+
+def _train(made: Assembled, part: str) -> None:
+    start = made.simulation.start()
+    *_, (trained, _) = made.simulation.run(start)
+    first, last = start.server.weights, trained.server.weights
+    before, after = look(made, first, part), look(made, last, part)
+    moved = np.linalg.norm(last[BASIS] - first[BASIS]) / np.linalg.norm(first[BASIS])
+    mean, error = gain(after.mixture, before.mixture)
+    print(f"  untrained  {before}\n  trained    {after}")
+    print(f"  trained - untrained {mean:+.4f} ± {error:.4f}, basis {moved:.3f}")
+
+
+def look(made: Assembled, weights: Arrays, part: str) -> Looked:
+    """The AUC of these weights on the impressions of a part."""
+    model, split = model_of(made), made.split
+    served = model.served(weights)
+    impressions = split.test if part == "test" else split.validation
+    plain = replace(model, interests=0)
+    one = OneVector.mean(model, served, split.train.histories)
+    own = plain.users(served, impressions.slates.histories)
+    return Looked(
+        evaluated(model, served, impressions),
+        evaluated(one, served, impressions),
+        evaluated(plain, served, impressions),
+        float(attention(own, served[BASIS]).max(axis=1).mean()),
+    )
+
+
+def _assembled(file: Path, changes: tuple[str, ...]) -> Assembled:
+    named = {change.partition("=")[0]: change for change in changes}
+    return assemble(read_experiment(file, tuple(named.values())))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--experiment", type=Path, default=EXPERIMENT)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--starts", action="store_true")
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--first", type=int, default=0, help="line of the search")
+    parser.add_argument("--part", choices=["validation", "test"], default="validation")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
