@@ -80,7 +80,7 @@ def main() -> None:
         for changes in SEARCHED[given.first :] if given.search else ((),):
             for seed in given.seeds:
                 own = (*given.set, *changes, f"run.seed={seed}")
-                print(f"{' '.join(changes)} seed {seed}", flush=True)
+                print(f"{' '.join(own)}", flush=True)
                 _train(_assembled(given.experiment, own), given.part)
 
 
