@@ -11,7 +11,8 @@ Of each seed, AUC of the untrained and of the trained model, each three times:
     own        the user vector before the mixture
 
 and the mixture trained less untrained (± its standard error, clustered by user), the
-mean of the largest attention of a user, and how far the basis went, over its length.
+mean of the largest attention of a user, how many of their ten best news two users
+share, and how far the basis went, over its length.
 `--starts` is a table of untrained mixtures by B, length and how they are read, and
 `--search` one of trained ones: the settings from which the defaults were chosen.
 Validation impressions unless `--part test`.
@@ -21,38 +22,40 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.news_fedrec import OneVector, evaluated, gain, model_of
+from tacit.data.impressions import Impressions
 from tacit.experiment.assemble import Assembled, assemble, data_read_once
 from tacit.experiment.settings import read_experiment
 from tacit.method import Arrays
 from tacit.models.news_encoders.interests import attention
 from tacit.models.news_encoders.plm_nr import BASIS
+from tacit.models.news_models import Encoded
 from tacit.results import Evaluation
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "privaterec" / "mind.toml"
+_PAIRS = 200  # users whose lists are compared
 LENGTHS = (1.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SEARCHED: tuple[tuple[str, ...], ...] = (
     *(
-        (f"method.basis_length={length}", f"method.rate={rate}")
-        for length, rate in product((4.0, 8.0, 16.0, 32.0), (0.001, 0.003))
+        (f"method.interests={n}", f"method.basis_length={length}")
+        for n, length in product((3, 5), (8.0, 16.0, 32.0))
     ),
+    *((f"method.rate={rate}", "method.interests=5") for rate in (0.0003, 0.003)),
     *(
         (
-            "method.basis_length=8.0",
+            "method.interests=5",
             f"run.rounds={n}",
             f"run.sampler={{name = 'fixed_size', size = {size}}}",
         )
-        for n, size in ((30, 200), (120, 200), (180, 200), (60, 1000))
+        for n, size in ((30, 200), (120, 200), (60, 1000))
     ),
-    *((f"method.interests={n}",) for n in (5, 10)),
-    *((f"method.interests={n}", "method.serving=relu") for n in (3, 5, 10)),
-    ("method.starts_at=content",),
-    ("method.basis_starts_at=random",),
+    ("method.interests=5", "method.starts_at=content"),
+    ("method.interests=5", "method.serving=softplus"),
 )
 
 
@@ -64,11 +67,13 @@ class Looked:
     one_list: Evaluation
     own: Evaluation
     most: float  # mean of the largest attention
+    shared: float  # of the ten best news of two users, on average
 
     def __str__(self) -> str:
         three = {"mixture": self.mixture, "one list": self.one_list, "own": self.own}
         shown = (f"{n} {e.metrics()['auc'].mean:.4f}" for n, e in three.items())
-        return f"{', '.join(shown)}, attention {self.most:.2f}"
+        lists = f"attention {self.most:.2f}, two users share {self.shared:.1f} of 10"
+        return f"{', '.join(shown)}, {lists}"
 
 
 def main() -> None:
@@ -130,7 +135,20 @@ def look(made: Assembled, weights: Arrays, part: str) -> Looked:
         evaluated(one, served, impressions),
         evaluated(plain, served, impressions),
         float(attention(own, served[BASIS]).max(axis=1).mean()),
+        _shared(model, served, impressions),
     )
+
+
+def _shared(model: Encoded, served: Arrays, impressions: Impressions) -> float:
+    """How many of their ten best news among all two users have in common, on average.
+
+    The first users of the part, each beside the next.
+    """
+    users = model.users(served, impressions.slates.histories)[:_PAIRS]
+    scores = users @ model.news(served, np.arange(impressions.slates.n_items)).T
+    best = np.argpartition(-scores, 10, axis=1)[:, :10]
+    pairs = pairwise(best)
+    return float(np.mean([len(np.intersect1d(*pair)) for pair in pairs]))
 
 
 def _assembled(file: Path, changes: tuple[str, ...]) -> Assembled:

@@ -11,15 +11,16 @@ steps by law, but with shortcuts that only a simulation has:
     noise of a sum   drawn once. n Laplace noises add up to the difference of two gamma
                      variables of shape n; Gaussian ones to a Gaussian
 
-Prints, every few rounds, the AUC, how far it is above the start (± the paired standard
-error over users) and the processor time; it stops after `--minutes` of that. The last
-line of a seed has all four metrics, and of a mixture the AUC of one list for all users.
+Prints, every few rounds, the AUC, how far it is above the start and above one list for
+all users (± paired standard errors over users) and the processor time; it stops after
+`--minutes` of that. The last line of a seed has all four metrics.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,24 +94,21 @@ def _train(made: Assembled, seed: int, given: argparse.Namespace) -> None:
     split, begun = made.split, time.process_time()
     impressions = split.test if given.part == "test" else split.validation
     model, start = model_of(made), None
-    served, found = dict[str, Array](), None
     for done, weights in course(made, seed, every=given.every):
         served = model.served(weights)
         found = evaluated(model, served, impressions)
+        mean = OneVector.mean(model, served, split.train.histories)
+        one = evaluated(mean, served, impressions)
         start = start or found
         spent = time.process_time() - begun
-        print(
-            f"seed {seed}, round {done}, {spent:.0f} s: {_shown(found, start)}",
-            flush=True,
-        )
+        print(f"seed {seed}, round {done}, {spent:.0f} s: {_shown(found, start, one)}")
         if spent > 60 * given.minutes:
+            print(f"stopped after {given.minutes:g} minutes of processor time")
             break
-    assert found is not None
-    one = evaluated(
-        OneVector.mean(model, served, split.train.histories), served, impressions
-    )
+        sys.stdout.flush()
     metrics = ", ".join(f"{n} {m.mean:.4f}" for n, m in found.metrics().items())
-    print(f"  {metrics}; one list {_shown(one, start or one)}", flush=True)
+    numbers = sum(v.size for n, v in weights.items() if not n.startswith("input."))
+    print(f"  {metrics}; {numbers:,} numbers", flush=True)
 
 
 def course(
@@ -212,9 +210,13 @@ def gain(found: Evaluation, start: Evaluation) -> tuple[float, float]:
     return float(gained.mean()), float(np.sqrt((residual**2).sum())) / len(gained)
 
 
-def _shown(found: Evaluation, start: Evaluation) -> str:
-    auc, (mean, error) = found.metrics()["auc"], gain(found, start)
-    return f"AUC {auc.mean:.4f} ± {auc.se:.4f}, {mean:+.4f} ± {error:.4f} over start"
+def _shown(found: Evaluation, start: Evaluation, one: Evaluation) -> str:
+    auc = found.metrics()["auc"]
+    over, beside = gain(found, start), gain(found, one)
+    return (
+        f"AUC {auc.mean:.4f} ± {auc.se:.4f}, {over[0]:+.4f} ± {over[1]:.4f} over "
+        f"start, {beside[0]:+.4f} ± {beside[1]:.4f} over one list"
+    )
 
 
 def _arguments() -> argparse.Namespace:

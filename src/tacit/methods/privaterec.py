@@ -125,7 +125,7 @@ _ENCODERS = ("plm-nr", "naml", "nrms")
 _LEARNS = ("clicks and gradients", "clicks", "gradients")
 _RATES = {"head": 0.03, "encoder": 0.001}  # chosen on MIND's validation day
 _LENGTHS: dict[BasisStart, float] = {
-    "clusters": 16.0,
+    "clusters": 8.0,
     "random": 1.0,
 }  # on that day, too
 _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
