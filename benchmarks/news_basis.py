@@ -27,7 +27,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.news_fedrec import OneVector, evaluated, gain, model_of
+from benchmarks.news_fedrec import (
+    OneVector,
+    evaluated,
+    gain,
+    impressions_of,
+    model_of,
+)
 from tacit.data.impressions import Impressions
 from tacit.experiment.assemble import Assembled, assemble, data_read_once
 from tacit.experiment.settings import read_experiment
@@ -126,7 +132,7 @@ def look(made: Assembled, weights: Arrays, part: str) -> Looked:
     """The AUC of these weights on the impressions of a part."""
     model, split = model_of(made), made.split
     served = model.served(weights)
-    impressions = split.test if part == "test" else split.validation
+    impressions = impressions_of(split, part)
     plain = replace(model, interests=0)
     one = OneVector.mean(model, served, split.train.histories)
     own = plain.users(served, impressions.slates.histories)

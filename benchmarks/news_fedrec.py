@@ -32,6 +32,7 @@ from jaxtyping import Float64, Int64
 
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.ragged import Ragged
+from tacit.data.splits import Split
 from tacit.evaluation.impressions import METRICS, evaluate_impressions
 from tacit.experiment.assemble import Assembled, assemble, data_read_once
 from tacit.experiment.settings import read_experiment
@@ -92,7 +93,7 @@ def main() -> None:
 
 def _train(made: Assembled, seed: int, given: argparse.Namespace) -> None:
     split, begun = made.split, time.process_time()
-    impressions = split.test if given.part == "test" else split.validation
+    impressions = impressions_of(split, given.part)
     model, start = model_of(made), None
     for done, weights in course(made, seed, every=given.every):
         served = model.served(weights)
@@ -132,6 +133,13 @@ def course(
             yield done, dict(server.weights)
 
 
+def impressions_of(split: Split, part: str) -> Impressions:
+    """The impressions of the validation or of the test day."""
+    found = split.test if part == "test" else split.validation
+    assert isinstance(found, Impressions)
+    return found
+
+
 def method_of(made: Assembled) -> PrivateRec:
     """The method, which must be PrivateRec."""
     assert isinstance(made.method, PrivateRec)
@@ -164,12 +172,12 @@ def _total(
     variance = privacy.variance(phase, users=users, size=size)
     noise = draws.at("noise").generator()
     return {
-        name: value + _noise(privacy, noise, value.shape, users, variance)
+        name: value + summed_noise(privacy, noise, value.shape, users, variance)
         for name, value in total.items()
     }
 
 
-def _noise(
+def summed_noise(
     privacy: PublishedGradientNoise | CentralGaussian,
     draw: np.random.Generator,
     shape: tuple[int, ...],

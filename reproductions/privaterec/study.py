@@ -111,7 +111,7 @@ def table_1(bench: Bench) -> Table:
         for model, own in named.items():
             found = {name: results[cell] for name, cell in own.items()}
             rows += [
-                _row(f"{model}, {name}", one, **_others(one), **_cost(one))
+                _row(f"{model}, {name}", one, **_others(one), **_cost(name, one))
                 for name, one in found.items()
             ]
             lists = {
@@ -343,9 +343,10 @@ def _others(found: Found) -> dict[str, float]:
     return {name: found.mean(metric) for metric, name in OTHERS.items()}
 
 
-def _cost(found: Found) -> dict[str, float]:
-    """What a client sends, fetches and computes for a report, if it sends any."""
-    return found.cost_of_report() if found.runs else {}
+def _cost(name: str, found: Found) -> dict[str, float]:
+    """What a client sends, fetches and computes for a report, where it trains."""
+    is_trained = found.runs and not name.endswith("untrained")
+    return found.cost_of_report() if is_trained else {}
 
 
 def _row(label: str, found: Found, **beside: float) -> Row:
