@@ -12,7 +12,8 @@ Of each seed, AUC of the untrained and of the trained model, each three times:
 
 and the mixture trained less untrained (± its standard error, clustered by user), the
 mean of the largest attention of a user, how many of their ten best news two users
-share, and how far the basis went, over its length.
+share, and how far the basis went, over its length. The trained model with the basis of
+the start says what the moves of the basis are worth.
 `--starts` is a table of untrained mixtures by B, length and how they are read, and
 `--search` one of trained ones: the settings from which the defaults were chosen.
 Validation impressions unless `--part test`.
@@ -21,6 +22,7 @@ Validation impressions unless `--part test`.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -124,8 +126,14 @@ def _train(made: Assembled, part: str) -> None:
     before, after = look(made, first, part), look(made, last, part)
     moved = np.linalg.norm(last[BASIS] - first[BASIS]) / np.linalg.norm(first[BASIS])
     mean, error = gain(after.mixture, before.mixture)
+    held = look(made, {**last, BASIS: first[BASIS]}, part).mixture
+    rest = gain(held, before.mixture)
     print(f"  untrained  {before}\n  trained    {after}")
-    print(f"  trained - untrained {mean:+.4f} ± {error:.4f}, basis {moved:.3f}")
+    print(
+        f"  trained - untrained {mean:+.4f} ± {error:.4f}, with the basis of the start"
+    )
+    print(f"  {rest[0]:+.4f} ± {rest[1]:.4f}; the basis went {moved:.3f} of its length")
+    sys.stdout.flush()
 
 
 def look(made: Assembled, weights: Arrays, part: str) -> Looked:
