@@ -18,6 +18,10 @@ _HERE = Path(__file__).parent
 _GRAM = ("--experiment", str(_HERE / "smoke-gram.toml"), "--seeds", "2")
 _DPVAE = ("--experiment", str(_HERE / "smoke-dpvae.toml"), "--seeds", "2")
 _NEWS = ("--experiment", str(_HERE / "smoke-news.toml"))
+_ENCODER = (
+    *(*_NEWS, "--set", "method.model=plm-nr", "--set", "method.content=['title']"),
+    *("--set", "method.learns=gradients", "--set", "run.rounds=2"),
+)
 _NEWS_LOCAL = (
     "--experiment",
     str(_HERE.parent / "experiments" / "synthetic-news-privaterec-local.toml"),
@@ -56,6 +60,14 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
     "init_table": (("--users", "300", "--lines", "2000"),),
     "kills": (("--times", "7"),),
+    "news_basis": ((*_ENCODER, "--set", "method.interests=2", "--seeds", "1"),),
+    "news_fedrec": (
+        (*_ENCODER, "--every", "1"),
+        (
+            *(*_ENCODER, "--set", "method.mode=paper"),
+            *("--set", "privacy.mechanism=published_gradient", "--part", "test"),
+        ),
+    ),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "news_users": (
         ("--users", "300", "--learns", "clicks and gradients", "clicks"),

@@ -9,6 +9,8 @@ from benchmarks import scripts
 from benchmarks.__main__ import tried
 from benchmarks.bar import Bar
 from benchmarks.kept_values import KeptValues
+from benchmarks.news_fedrec import summed_noise
+from tacit.privacy import PublishedGradientNoise
 
 
 def test_every_script_has_a_tiny_run():
@@ -50,3 +52,17 @@ def test_without_a_file_everything_runs_again():
         kept = KeptValues(None)
         kept.of({}, lambda: times.append(1) or {})
     assert len(times) == 2
+
+
+def test_noise_of_a_sum_has_the_law_of_the_sum():
+    """Variance and fourth moment of 3 Laplace noises; each within 5 %, of 10^6 draws.
+
+    Its standard error is 0.2 % for the variance and 1 % for the fourth moment.
+    """
+    draw = np.random.default_rng(0)
+    privacy, scale = PublishedGradientNoise(epsilon=2.0), 0.005
+    variance = 3 * 2 * scale**2
+    found = summed_noise(privacy, draw, (1_000_000,), 3, variance)
+    assert found.var() == pytest.approx(variance, rel=0.05)
+    fourth = 3 * 24 * scale**4 + 3 * 3 * 2 * (2 * scale**2) ** 2
+    assert (found**4).mean() == pytest.approx(fourth, rel=0.05)

@@ -6,6 +6,8 @@ noise, not in users: a claim needs an interval over users and one over seeds. Pa
 has the claimed epsilon of a round, sound mode the same figure proven for a whole run.
 Beside every figure stands the contender's untrained start: a random head over sentence
 vectors ranks nearly as content similarity does, and whoever learns nothing keeps that.
+Beside those of PrivateRec, whose users all resemble each other as mixtures of a few
+vectors, stands also one list for all: what their mean vector would have.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from tacit.release import View
 from tacit.reproduction.cells import Cell, Found, Results, has_data
 from tacit.reproduction.chance import best_by_chance
 from tacit.reproduction.claims import Chance, is_above_for_seeds
+from tacit.reproduction.one_list import one_list_for_all
 from tacit.reproduction.published import Published
 from tacit.reproduction.study import Scale, Study, Table
 from tacit.reproduction.tables import (
@@ -36,6 +39,7 @@ PUBLISHED = Published.read(Path(__file__).parent / "published.toml")
 AUC = "auc"
 USUAL = 10.0  # the claimed budget of Figure 7, and here of Figure 5 and Table 1
 TORCH = {"torch": "train"}
+OTHERS = {"mrr_all": "MRR", "ndcg@5": "nDCG@5", "ndcg@10": "nDCG@10"}  # of Table 1
 
 MIND = Bench(
     "the MIND sample",
@@ -102,10 +106,23 @@ def table_1(bench: Bench) -> Table:
     def make(results: Results) -> Reproduction:
         content = results[bench.content()]
         by = best_by_chance(results, bench.content())
-        rows, claims = [_row("content similarity", content)], []
+        first = _row("content similarity", content, **_others(content))
+        rows, claims = [first], []
         for model, own in named.items():
             found = {name: results[cell] for name, cell in own.items()}
-            rows += [_row(f"{model}, {name}", one) for name, one in found.items()]
+            rows += [
+                _row(f"{model}, {name}", one, **_others(one), **_cost(name, one))
+                for name, one in found.items()
+            ]
+            lists = {
+                f"{name}, one list": one_list_for_all(results, own[name])
+                for name in ("PrivateRec", "PrivateRec, untrained")
+            }
+            rows += [
+                _row(f"{model}, {name}", one, **_others(one))
+                for name, one in lists.items()
+            ]
+            found |= lists
             claims += [
                 _above(model, found, *pair, by=by)
                 for pair in (
@@ -115,6 +132,7 @@ def table_1(bench: Bench) -> Table:
                     ("FedRec", "FedRec, untrained"),
                     ("DP-FedRec", "FedRec, untrained"),
                     ("PrivateRec", "PrivateRec, untrained"),
+                    ("PrivateRec", "PrivateRec, one list"),
                 )
                 if pair[0] in found
             ]
@@ -145,10 +163,15 @@ def figure_6(bench: Bench) -> Table:
             for e in bench.epsilons
         ]
         learns = [one.learns(results, e, by) for one, e in pairs]
+        personal = [
+            _is_personal(f"PrivateRec at ε_t = {_number(e)}", results, cell, by)
+            for e in bench.epsilons
+            for cell in (bench.private(e),)
+        ]
         name = f"{PUBLISHED['figure-6'].where}, AUC on {bench.name}"
         tables = (ReproducedTable(name, tuple(rows)),)
         chart = _chart(name, bench, contenders, results)
-        return Reproduction(tables, (*order, *learns), (chart,))
+        return Reproduction(tables, (*order, *learns, *personal), (chart,))
 
     cells = (cell for one in contenders for cell in one.cells(bench.epsilons))
     return Table(make, (bench.content(), *cells))
@@ -175,9 +198,10 @@ class _Contender:
         """Its figure beside its untrained start, in the column of its mode."""
         found, start = results[self.at(epsilon)], results[self.start]
         mean = found.mean(AUC)
-        printed = None
+        printed, lists = None, dict[str, float]()
         if self.name == "PrivateRec":
             printed = PUBLISHED["figure-6"].value(_number(epsilon))
+            lists = _lists(results, self.at(epsilon), self.start)
         return Row(
             f"{self.name}, ε_t = {_number(epsilon)}",
             None,
@@ -186,7 +210,7 @@ class _Contender:
             ok=True,
             note="" if printed is None else f"published on NewsFeeds: {printed:.4f}",
             budget=self._budget(found, epsilon),
-            beside={"untrained": start.mean(AUC), **_over_seeds(found)},
+            beside={"untrained": start.mean(AUC), **lists, **_over_seeds(found)},
             se=found.se(AUC),
         )
 
@@ -238,7 +262,12 @@ def figure_7(bench: Bench) -> Table:
 
     def make(results: Results) -> Reproduction:
         rows = [
-            _row(f"B = {b}", results[cell], untrained=results[starts[b]].mean(AUC))
+            _row(
+                f"B = {b}",
+                results[cell],
+                untrained=results[starts[b]].mean(AUC),
+                **_lists(results, cell, starts[b]),
+            )
             for b, cell in cells.items()
         ]
         best, by = results[cells[INTERESTS]], best_by_chance(results, bench.content())
@@ -250,6 +279,9 @@ def figure_7(bench: Bench) -> Table:
         claims += [
             _claim(f"B = {b} is above its start", results[cell], results[starts[b]], by)
             for b, cell in cells.items()
+        ]
+        claims += [
+            _is_personal(f"B = {b}", results, cell, by) for b, cell in cells.items()
         ]
         name = f"{PUBLISHED['figure-7'].where}, AUC on {bench.name}"
         return Reproduction((ReproducedTable(name, tuple(rows)),), tuple(claims))
@@ -263,9 +295,18 @@ def figure_5(bench: Bench) -> Table:
         (b, p): bench.private(USUAL, interests=b, padding=p) for b, p in bench.paddings
     }
     best = {3: 0.2, 5: 0.5}
+    starts = {b: bench.private_untrained(interests=b) for b, _ in bench.paddings}
 
     def make(results: Results) -> Reproduction:
-        rows = [_row(f"B = {b}, p = {p:g}", results[c]) for (b, p), c in cells.items()]
+        rows = [
+            _row(
+                f"B = {b}, p = {p:g}",
+                results[cell],
+                untrained=results[starts[b]].mean(AUC),
+                **_lists(results, cell, starts[b]),
+            )
+            for (b, p), cell in cells.items()
+        ]
         by = best_by_chance(results, bench.content())
         claims = [
             _claim(
@@ -280,7 +321,32 @@ def figure_5(bench: Bench) -> Table:
         name = f"{PUBLISHED['figure-5'].where}, of training, AUC on {bench.name}"
         return Reproduction((ReproducedTable(name, tuple(rows)),), tuple(claims))
 
-    return Table(make, tuple(cells.values()))
+    return Table(make, (*cells.values(), *starts.values()))
+
+
+def _lists(results: Results, cell: Cell, start: Cell) -> dict[str, float]:
+    """The AUC of one list for all, trained and untrained."""
+    return {
+        "one list": one_list_for_all(results, cell).mean(AUC),
+        "one list, untrained": one_list_for_all(results, start).mean(AUC),
+    }
+
+
+def _is_personal(what: str, results: Results, cell: Cell, by: Chance) -> Claim:
+    """That users' own vectors rank better than the mean of all."""
+    text = f"{what} is above one list for all"
+    return _claim(text, results[cell], one_list_for_all(results, cell), by)
+
+
+def _others(found: Found) -> dict[str, float]:
+    """The other metrics of Table 1."""
+    return {name: found.mean(metric) for metric, name in OTHERS.items()}
+
+
+def _cost(name: str, found: Found) -> dict[str, float]:
+    """What a client sends, fetches and computes for a report, where it trains."""
+    is_trained = found.runs and not name.endswith("untrained")
+    return found.cost_of_report() if is_trained else {}
 
 
 def _row(label: str, found: Found, **beside: float) -> Row:

@@ -139,6 +139,15 @@ class TestEncoder(TestCentral):
         return PrivateRec(**SMALL, model="plm-nr", privacy=quiet)
 
 
+class TestBasis(TestCentral):
+    """Sound mode with interests: the basis is trained under the noise of the sum."""
+
+    def method(self) -> Method:
+        quiet = replace(QUIET, noise_multiplier=1e-3)
+        own = {"model": "plm-nr", "interests": 2, "basis_length": 4.0}
+        return PrivateRec(**SMALL, **own, privacy=quiet)
+
+
 PAPER = {"mode": "paper", "model": "plm-nr", "dimensions": None, "rate": 0.1}
 
 
@@ -509,6 +518,18 @@ def test_its_claims_survive_the_audit(learns):
         ({"model": "plm-nr", "learns": "clicks"}, "learn from gradients alone"),
         ({"model": "nrms", "starts_at": "content"}, "has no such start"),
         ({"interests": 1}, "interests"),
+        ({"interests": 3}, "a basis is part of an encoder"),
+        (
+            {
+                "mode": "paper",
+                "model": "plm-nr",
+                "interests": 3,
+                "privacy": PublishedGradientNoise(),
+            },
+            "DP-FedRec has no basis",
+        ),
+        ({"basis_length": 0.0}, "basis_length"),
+        ({"basis_starts_at": "users"}, "basis_starts_at"),
         ({"serving": "tanh"}, "serving"),
         ({"negatives": 0}, "negatives"),
         ({"learns": "nothing"}, "learns"),

@@ -23,6 +23,14 @@ _BESIDE = (
     "printed rate",
     "shown in top 10",
     "untrained",
+    "one list",
+    "one list, untrained",
+    "MRR",
+    "nDCG@5",
+    "nDCG@10",
+    "bytes up",
+    "bytes down",
+    "ms",
     "se over seeds",
 )  # the rest is in the documents
 _NOTHING = "–"  # a figure that there is not

@@ -25,7 +25,12 @@ With model = "plm-nr", "naml" or "nrms" line 3 is the gradient by all of Θ of a
 beside k others. Without noise that is the paper's FedRec; under `local`, DP-FedRec
 with the noise that proves its epsilon.
 
+With `interests` a user vector is lines 1 to 3 of the paper below, without padding and
+noise: b is trained with Θ, and what a client sends stays one bounded gradient.
+
 paper, mechanism = "published"                                    Algorithms 2 and 3
+
+    server  0  b ← centres of the vectors of all news, by k-means, times their length
 
     client  1  u ← Θ_U(Θ_N(n) for n in N_h, each replaced by padding with p)      2-6
             2  α ← softmax(u·b / sqrt d), clipped to 1                            7-8
@@ -36,9 +41,10 @@ paper, mechanism = "published"                                    Algorithms 2 a
     device  7  rank by lines 1 to 3 without padding and noise (ε_s = ∞), SoftPlus
 
 Line 5 is computed from the raw history, so nothing is promised; what is claimed stands
-beside it (docs/errata/privaterec.md). mechanism = "published_gradient" is DP-FedRec as
+beside it (docs/errata/privaterec.md). Line 0 is ours: the paper does not say where b
+starts. mechanism = "published_gradient" is DP-FedRec as
 printed: noise on the gradient by Θ, no basis, labels as they are. "none" is either of
-them at ε_t = ∞: with interests in mode "paper", without in mode "sound".
+them at ε_t = ∞: with interests in mode "paper", without in mode "sound" unless set.
 
 Source: Liu et al. 2022, "PrivateRec: Differentially Private Model Training and Online
 Serving for Federated News Recommendation", Section 3.3.
@@ -90,7 +96,13 @@ from tacit.method import (
 from tacit.models.click_effects import click_effects, excess_clicks
 from tacit.models.news_encoders import Naml, Nrms, PlmNr, Vocabulary
 from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
-from tacit.models.news_models import Encoded, Encoder, NewsModel, Similarity
+from tacit.models.news_models import (
+    BasisStart,
+    Encoded,
+    Encoder,
+    NewsModel,
+    Similarity,
+)
 from tacit.models.news_similarity import (
     Bilinear,
     Head,
@@ -112,11 +124,14 @@ _HEADS: dict[str, Head] = {"projection": Projection(), "bilinear": Bilinear()}
 _ENCODERS = ("plm-nr", "naml", "nrms")
 _LEARNS = ("clicks and gradients", "clicks", "gradients")
 _RATES = {"head": 0.03, "encoder": 0.001}  # chosen on MIND's validation day
-_SHAPES = Key.from_seed(0)  # for weights of which only the shapes are looked at
+_LENGTHS: dict[BasisStart, float] = {
+    "clusters": 8.0,
+    "random": 1.0,
+}  # on that day, too
 _PUBLISHED = (PublishedAttentionNoise, PublishedGradientNoise)
 
 
-@register("privaterec")
+@register("privaterec", revision=2)
 @dataclass(frozen=True)
 class PrivateRec(SumMethod):
     """News ranked by a model that clients' impressions train.
@@ -145,8 +160,10 @@ class PrivateRec(SumMethod):
     word_vectors: str | None = None  # a file such as GloVe's, for naml and nrms
     word_width: int = 50  # of a vector in that file, or of one that is learnt
     dtype: Literal["float32", "float64"] = "float64"  # of an encoder's weights
-    interests: int = 3  # B, of mode="paper"
-    serving: Literal["softplus", "relu"] = "softplus"  # of mode="paper"
+    interests: int | None = None  # B, of an encoder; None: 3 as published, else none
+    basis_starts_at: BasisStart = "clusters"  # of the vectors of all news, by k-means
+    basis_length: float | None = None  # of b at the start; None: by where it starts
+    serving: Literal["softplus", "relu"] | None = None  # None: SoftPlus as published
     # a client
     most_impressions: int | None = None  # in a round; None: 5, or 1 as published
     negatives: int = 4  # k, of an encoder
@@ -164,7 +181,8 @@ class PrivateRec(SumMethod):
         check.one_of(_LEARNS, learns=self._learns)
         check.one_of((*_HEADS, *_ENCODERS), model=self.model)
         check.one_of(("content", "random"), starts_at=self._starts_at)
-        check.one_of(("softplus", "relu"), serving=self.serving)
+        check.one_of(("softplus", "relu"), serving=self._serving)
+        check.one_of(("clusters", "random"), basis_starts_at=self.basis_starts_at)
         check.one_of(("float32", "float64"), dtype=self.dtype)
         if not self.content:
             raise BadValue(
@@ -176,8 +194,10 @@ class PrivateRec(SumMethod):
         check.count(most_impressions=self._most_impressions, most_read=self.most_read)
         check.count(negatives=self.negatives, click_rounds=self.click_rounds)
         check.count(word_width=self.word_width)
-        check.at_least(2, interests=self.interests)
+        if self.interests is not None:
+            check.at_least(2, interests=self.interests)
         check.positive(scale=self.scale, prior=self.prior)
+        check.positive(basis_length=self._basis_length)
         check.not_negative(popularity=self.popularity, rate=self._rate)
         check.fraction(click_share=self.click_share)
         self._check_mode()
@@ -205,6 +225,16 @@ class PrivateRec(SumMethod):
                 f"learns='{self.learns}' with model='{self.model}': encoders learn "
                 "from gradients alone; use learns='gradients', or a model of "
                 f"{', '.join(_HEADS)}"
+            )
+        if self.interests is not None and not self._is_encoder:
+            raise BadValue(
+                f"interests={self.interests} with model='{self.model}': a basis is "
+                f"part of an encoder; use one of {', '.join(_ENCODERS)}"
+            )
+        if isinstance(self.privacy, PublishedGradientNoise) and self.interests:
+            raise BadValue(
+                f"interests={self.interests} with PublishedGradientNoise: DP-FedRec "
+                "has no basis; leave interests out, or use mechanism 'published'"
             )
         if self.starts_at == "content" and self.model in ("naml", "nrms"):
             raise BadValue(
@@ -254,17 +284,18 @@ class PrivateRec(SumMethod):
         """One number per news while counting; then the gradient by every weight."""
         if phase.name == "clicks":
             return {"clicks": Slot("float32", (len(catalog),))}
-        _, weights = self._begun(catalog, _SHAPES)
-        return self._model.slots(weights)
+        model = self._model
+        return model.slots(model.shapes(model.inputs(catalog)))
 
     def public_shape(
         self, phase: Phase | None, catalog: Catalog
     ) -> Mapping[str, PublicSlot]:
         """Public inputs, weights and effects; at the end what ranking needs."""
-        inputs, weights = self._begun(catalog, _SHAPES)
-        known = {**inputs, **weights}
+        model = self._model
+        inputs = model.inputs(catalog)
+        known = {**inputs, **model.shapes(inputs)}
         if phase is None:
-            known = self._model.served_like(known, len(catalog))
+            known = model.served_like(known, len(catalog))
         return {
             **{name: _public_slot(value) for name, value in known.items()},
             **self._effects_shape(len(catalog)),
@@ -293,7 +324,9 @@ class PrivateRec(SumMethod):
 
     def start(self, plan: Plan, catalog: Catalog, key: Key) -> Server:
         """The model at its start, and no effect of any news."""
-        inputs, weights = self._begun(catalog, key)
+        model = self._model
+        inputs = model.inputs(catalog)
+        weights = model.start(key, inputs)
         nothing = np.zeros(len(catalog))
         effects = dict.fromkeys(self._effects_shape(len(catalog)), nothing)
         memory = Adam.federated(1.0).start(weights)
@@ -421,6 +454,26 @@ class PrivateRec(SumMethod):
         return "random" if self.mode == "paper" else "content"
 
     @property
+    def _interests(self) -> int:
+        """B; none for DP-FedRec, and without noise in mode "sound" for FedRec."""
+        if self.interests is not None:
+            return self.interests
+        is_rival = isinstance(self.privacy, PublishedGradientNoise)
+        return 3 if self.mode == "paper" and not is_rival else 0
+
+    @property
+    def _basis_length(self) -> float:
+        if self.basis_length is not None:
+            return self.basis_length
+        return _LENGTHS[self.basis_starts_at]
+
+    @property
+    def _serving(self) -> Literal["softplus", "relu"]:
+        if self.serving is not None:
+            return self.serving
+        return "softplus" if self.mode == "paper" else "relu"
+
+    @property
     def _most_impressions(self) -> int:
         if self.most_impressions is not None:
             return self.most_impressions
@@ -447,18 +500,18 @@ class PrivateRec(SumMethod):
         own = Encoded(
             self._encoder,
             Draws(labels, *reads),
-            serving=self.serving,
+            interests=self._interests,
+            basis_starts_at=self.basis_starts_at,
+            basis_length=self._basis_length,
+            serving=self._serving,
             dtype=self.dtype,
         )
         if isinstance(privacy, PublishedAttentionNoise):
             return replace(
                 own,
                 draws=Draws(privacy.labels(self.negatives), *reads, privacy.padding),
-                interests=self.interests,
-                attention=privacy.attention(self.interests),
+                attention=privacy.attention(self._interests),
             )
-        if self.mode == "paper" and not privacy.is_private:  # ε_t = ∞
-            return replace(own, interests=self.interests)
         return own
 
     @property
@@ -472,13 +525,6 @@ class PrivateRec(SumMethod):
             )
         words = Vocabulary(self.word_vectors, self.word_width)
         return Naml(words) if self.model == "naml" else Nrms(words)
-
-    def _begun(
-        self, catalog: Catalog, key: Key
-    ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The public inputs, and the weights before training."""
-        inputs = self._model.inputs(catalog)
-        return inputs, self._model.start(key, inputs)
 
     def _effects_shape(self, n_items: int) -> dict[str, PublicSlot]:
         if self._is_encoder:
@@ -494,7 +540,8 @@ class PrivateRec(SumMethod):
         """
         if self._is_encoder:  # a random start is nothing to stay near
             return total
-        _, start = self._begun(server.catalog, _SHAPES)
+        model = self._model
+        start = model.shapes(model.inputs(server.catalog))  # a head has one start
         return {
             name: value + (server.weights[name] - start[name]) / self.prior**2
             for name, value in total.items()

@@ -5,6 +5,7 @@
 
     inputs       public arrays, made of the catalog alone
     start        the weights before training
+    shapes       weights of these shapes, whose values say nothing
     slots        what a client's gradient looks like
     gradients    the gradient of each client, from its impressions
     served       what ranking needs of inputs and weights
@@ -27,15 +28,18 @@ from jaxtyping import Float, Float64, Int64
 from tacit.data.catalog import Catalog
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
 from tacit.keys import Key, Keys
 from tacit.mechanisms.private_attention import normalized, to_weights
 from tacit.mechanisms.published import PublishedAttention
+from tacit.models.content_similarity import unit_rows
 from tacit.models.news_encoders.batch import Batch, last_read
 from tacit.models.news_encoders.drawn_batch import Draws
 from tacit.models.news_encoders.interests import attention
 from tacit.models.news_encoders.plm_nr import BASIS
 from tacit.models.news_similarity import Head, Slated, gradient, mean_rows
 from tacit.models.news_vectors import news_vectors
+from tacit.models.public_interests import centres
 from tacit.transport.messages import Slot
 from tacit.tree import Array, Arrays, Tree
 
@@ -45,6 +49,8 @@ _USER_ATTENTION = "user.attention"  # a weight that every user encoder has
 Rows = Float[np.ndarray, "some axes"]
 Effects = Float64[np.ndarray, "items"]
 Activation = Literal["softplus", "relu"]
+BasisStart = Literal["clusters", "random"]
+_ANY = Key.from_seed(0)  # for weights of which only the shapes are looked at
 
 
 class NewsModel(Protocol):
@@ -55,6 +61,9 @@ class NewsModel(Protocol):
 
     def start(self, key: Key, inputs: Arrays) -> dict[str, Array]:
         """The weights before training."""
+
+    def shapes(self, inputs: Arrays) -> dict[str, Array]:
+        """Weights of the types and shapes of `start`; their values say nothing."""
 
     def slots(self, weights: Arrays) -> dict[str, Slot]:
         """The leaves of one client's gradient."""
@@ -95,6 +104,10 @@ class Similarity:
     def start(self, key: Key, inputs: Arrays) -> dict[str, Array]:
         """The head that leaves content similarity as it is."""
         return {"head": self.head.start(inputs["vectors"].shape[1])}
+
+    def shapes(self, inputs: Arrays) -> dict[str, Array]:
+        """The head itself, which costs nothing to make."""
+        return self.start(_ANY, inputs)
 
     def slots(self, weights: Arrays) -> dict[str, Slot]:
         """The factors of the head, so many for each impression."""
@@ -160,6 +173,9 @@ class Encoder(Hashable, Protocol):
     def gradients(self, weights: Arrays, inputs: Arrays, batch: Batch) -> Tree:
         """The gradient of each client's summed cross-entropy."""
 
+    def total(self, weights: Arrays, inputs: Arrays, batch: Batch) -> dict[str, Array]:
+        """The sum of the gradients of all clients."""
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -167,11 +183,17 @@ class Encoded:
 
     With `interests` a user vector is a mixture of so many basis vectors, in training
     under the noise of `attention` if there is any. Effects of news are not looked at.
+
+    The longer the basis vectors, the further the attention of a user can be from even:
+    u·b / sqrt(d) is its logit. At length one all users have nearly the same attention,
+    and with it the same ranking.
     """
 
     encoder: Encoder
     draws: Draws
     interests: int = 0  # B; 0: the user vector as it is
+    basis_starts_at: BasisStart = "clusters"  # of the vectors of news, by k-means
+    basis_length: float = 1.0  # of a basis vector at the start; on average, if random
     attention: PublishedAttention | None = None
     serving: Activation = "softplus"  # makes the weights of a mixture positive
     dtype: str = "float64"
@@ -183,7 +205,34 @@ class Encoded:
     def start(self, key: Key, inputs: Arrays) -> dict[str, Array]:
         """The encoder's weights, and a basis if there are interests."""
         _, read = _apart(inputs)
+        weights = self._random(key, read)
+        if self.interests:
+            basis = weights[BASIS]
+            if self.basis_starts_at == "clusters":
+                basis = self._clusters(weights, read)
+            weights[BASIS] = (self.basis_length * basis).astype(self.dtype)
+        return weights
+
+    def shapes(self, inputs: Arrays) -> dict[str, Array]:
+        """Random weights, without the clusters of the news, which take longer."""
+        return self._random(_ANY, _apart(inputs)[1])
+
+    def _random(self, key: Key, read: Arrays) -> dict[str, Array]:
         return self.encoder.start(key, read, interests=self.interests, dtype=self.dtype)
+
+    def _clusters(self, weights: Arrays, read: Arrays) -> Rows:
+        """Unit centres of the vectors of all news, as the untrained encoder has them.
+
+        Catalog and start are public, so nothing of a user is in them.
+        """
+        news = self.encoder.news(weights, read)[:-1]  # the last is the padding news
+        found = centres(unit_rows(news.astype(np.float32)), self.interests)
+        if len(found) < self.interests:
+            raise BadValue(
+                f"interests={self.interests} and the news have only {len(found)} "
+                "different vectors; use fewer interests, or basis_starts_at='random'"
+            )
+        return found
 
     def slots(self, weights: Arrays) -> dict[str, Slot]:
         """The layout of one client's gradient by every weight."""
@@ -195,13 +244,22 @@ class Encoded:
         self, known: Arrays, impressions: Impressions, keys: Keys, *, effects: Effects
     ) -> Tree:
         """The gradient of each client by every weight, from what it draws."""
+        return self.encoder.gradients(*_apart(known), self.batch(impressions, keys))
+
+    def total(
+        self, known: Arrays, impressions: Impressions, keys: Keys
+    ) -> dict[str, Array]:
+        """The sum of these gradients, in which every news is encoded once."""
+        return self.encoder.total(*_apart(known), self.batch(impressions, keys))
+
+    def batch(self, impressions: Impressions, keys: Keys) -> Batch:
+        """What each client draws: candidates, histories and noise on its attention."""
         noise = None
         if self.attention is not None:
             noise = self.attention.drawn(keys)
         elif self.interests:
             noise = np.zeros((len(keys), self.interests))
-        batch = self.draws.batch(impressions, keys, noise=noise)
-        return self.encoder.gradients(*_apart(known), batch)
+        return self.draws.batch(impressions, keys, noise=noise)
 
     def served(self, known: Arrays) -> dict[str, Array]:
         """The vectors of all news, and the weights of the user encoder."""

@@ -136,6 +136,20 @@ class Found:
         inputs = read_document(self.runs[0].directory.inputs)
         return inputs["people"], inputs["items"]
 
+    def cost_of_report(self) -> dict[str, float]:
+        """What a client sends and fetches for one report, and its time, on average.
+
+        The time is that of the whole simulated round, server included.
+        """
+        counted = [run.result[ONLY] for run in self.runs]
+        reports = sum(one["took_part"] for one in counted)
+        seconds = sum(run.result["seconds"] for run in self.runs)
+        return {
+            "bytes up": sum(one["bytes_up"] for one in counted) / reports,
+            "bytes down": sum(one["bytes_down"] for one in counted) / reports,
+            "ms": 1000 * seconds / reports,
+        }
+
     def curve(self, metric: str) -> Line:
         """The metric of the validation users after every round that looked at them."""
         looked = [_looked(run, metric) for run in self.runs]

@@ -35,6 +35,9 @@ def test_every_contender_stands_beside_its_untrained_start(reproduced):
     proven = [f"PrivateRec ({mode})" for mode in "abc"] + ["sound DP-FedRec"]
     assert labels == ["PrivateRec", "DP-FedRec", *proven, "PrivateRec", "DP-FedRec"]
     assert all(row.beside["untrained"] > 0 for row in table.rows)
+    for row in table.rows:
+        is_mixture = row.label.startswith("PrivateRec, ")
+        assert ({"one list", "one list, untrained"} <= {*row.beside}) == is_mixture
     noisy, rival, *sound = table.rows[:6]
     assert "proven nothing" in noisy.budget
     assert "for the run" in rival.budget
@@ -50,3 +53,16 @@ def test_every_table_is_drawn_up(reproduced, number):
     found = reproduced(number)
     assert found.claims
     assert not found.unexplained
+    assert any("one list" in claim.text for claim in found.claims) == (number != "5")
+
+
+@pytest.mark.slow
+def test_table_1_has_every_metric_and_what_a_client_sends(reproduced):
+    [table] = reproduced("1").tables
+    rows = {row.label: row.beside for row in table.rows}
+    assert all({"MRR", "nDCG@5", "nDCG@10"} <= {*beside} for beside in rows.values())
+    rival, private = rows["plm-nr, DP-FedRec"], rows["plm-nr, PrivateRec"]
+    # Noise has no factors, so that a rival's gradient is written out; a basis is small.
+    assert private["bytes up"] > 0
+    assert rival["bytes up"] > 0
+    assert "plm-nr, PrivateRec, one list" in rows
