@@ -22,7 +22,11 @@ from tacit.audits.claims import read_claims
 from tacit.audits.cross_checks import check_books
 from tacit.audits.one_machine import check_one_machine
 from tacit.audits.sampled_cohorts import check_cohorts
-from tacit.audits.served_queries import check_entries, check_queries
+from tacit.audits.served_queries import (
+    check_entries,
+    check_one_interaction,
+    check_queries,
+)
 from tacit.audits.small_world import simulation_of, small_data
 from tacit.errors import BadValue, Refused
 from tacit.experiment.assemble import Assembled
@@ -36,6 +40,7 @@ from tacit.sampling import FixedSize, Once, Poisson, PoissonByGroup, Sampler
 from tacit.serving.query import Mode
 from tacit.serving.recommender import Recommender
 from tacit.serving.settings import ServingSettings, served_model
+from tacit.serving.trained_basis import basis_size
 from tacit.transport.channels import CHANNELS
 
 TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
@@ -333,7 +338,8 @@ def _served(name: str, bare: Method, plan: Plan) -> Iterator[Further]:
     for mode in Mode:
         if mode is Mode.ON_DEVICE:  # nothing is sent
             continue
-        count = None if mode is Mode.VDP else _INTERESTS
+        has_own = mode is Mode.VDP or (mode is Mode.DPA and basis_size(bare))
+        count = None if has_own else _INTERESTS
         settings = ServingSettings(mode, 1.0, interests=count)
         model = partial(_small_model, bare)
         made = partial(_serving, name, bare, plan, settings, model)
@@ -347,10 +353,12 @@ def _serving(
     settings: ServingSettings,
     model: Callable[[], Recommender],
 ) -> Subject:
+    looks = [check_queries, *([check_one_interaction] if settings.padding else [])]
+
     def checks(key: Key, _: str) -> Iterator[Check]:
         served = served_model(model(), settings)
         yield from confirmed(
-            lambda key: [check_queries(served.mechanism, key=key)], key
+            lambda key: [one(served.mechanism, key=key) for one in looks], key
         )
         yield check_entries(served)
 

@@ -244,9 +244,11 @@ def _serving(card: Json) -> str:
             "Lists are ranked on the device from public candidates: nothing leaves it "
             "to be served, which costs nothing."
         )
+    is_claimed = serving.get("noise") == "paper"
     lead = (
-        f"A server ranks, from a query in mode '{serving['mode']}' of epsilon "
-        f"{serving['epsilon']:g}. A fresh one leaves every {serving['refresh_days']} "
+        f"A server ranks, from a query in mode '{serving['mode']}' of "
+        f"{'a claimed ' if is_claimed else ''}epsilon {serving['epsilon']:g}"
+        f"{_what_leaves(serving)}. A fresh one leaves every {serving['refresh_days']} "
         "days at most, and is used until the next. Queries add to what taking part "
         "costs. Nobody but the server that ranks sees them; that readers of the model "
         "are given the same figure is an upper bound."
@@ -254,6 +256,11 @@ def _serving(card: Json) -> str:
     if card.get("both"):
         lead += " Who was in the earlier runs has spent what those cost besides."
     return elements.paragraph(lead) + elements.table(tables.served(serving))
+
+
+def _what_leaves(serving: Json) -> str:
+    """What noise a query has, and on what; cards of before do not say."""
+    return f": {serving['query']}" if "query" in serving else ""
 
 
 def _groups(budget: Json) -> tuple[str, ...]:
