@@ -27,6 +27,7 @@ from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import least_multiplier
 from tacit.mechanisms.padding import Padding
+from tacit.mechanisms.published import PublishedGradient
 from tacit.method import ItemSpace, Method
 from tacit.release import Unit
 from tacit.serving.interests import Interests, Users, find_interests, score_axes
@@ -180,11 +181,18 @@ class ServingSettings:
         return max(USERS, _USERS_PER_INTEREST * count)
 
     def event(self, unit: Unit) -> DpEvent:
-        """What one query costs; it follows from the settings, without any model."""
+        """What one query costs; it follows from the settings, without any model.
+
+        Of the printed vector a mechanism, which knows its width, may promise more.
+        """
         from tacit.accounting.events import local_gaussian, pure_local
 
+        if self.is_printed and self.mode is Mode.VDP:
+            own = PublishedGradient(self.epsilon, theta=self._theta, delta=self.delta)
+            return own.event  # whatever the width
         if self.is_printed:
-            return self._printed().event(unit)
+            unseen = TrainedBasis(np.zeros((self.count, 1)), np.zeros(1))
+            return self._printed(unseen).event(unit)
         if self.mode is Mode.KRR:
             return pure_local(self.epsilon, choices=self.count)
         event: DpEvent = pure_local(self.epsilon)
@@ -255,15 +263,8 @@ class ServingSettings:
     def _padding(self) -> Padding | None:
         return Padding(self.padding) if self.padding else None
 
-    def _printed(self, basis: TrainedBasis | None = None) -> QueryMechanism:
+    def _printed(self, basis: TrainedBasis) -> NoisyAttention:
         """The paper's mechanism; what it costs depends on no number of the basis."""
-        if self.mode is Mode.VDP:
-            width = 1  # of the account, which holds for any
-            return NoisyVector.printed(
-                self.epsilon, width, theta=self._theta, delta=self.delta
-            )
-        if basis is None:
-            basis = TrainedBasis(np.zeros((self.count, 1)), np.zeros(1))
         return NoisyAttention.printed(
             self.epsilon,
             basis,
@@ -275,8 +276,9 @@ class ServingSettings:
 
     def _vector(self, space: ItemSpace, users: Users) -> NoisyVector:
         if self.is_printed:
+            width = users.shape[1]
             return NoisyVector.printed(
-                self.epsilon, users.shape[1], theta=self._theta, delta=self.delta
+                self.epsilon, width, theta=self._theta, delta=self.delta
             )
         if self.axes is None:
             return NoisyVector.whole(self.epsilon, users, delta=self.delta)

@@ -250,7 +250,9 @@ class PublishedGradient:
 class PublishedVector:
     """VDP: a user vector clipped to length theta, with noise on each of its numbers.
 
-    Guarantee: that of `PublishedGradient`, whose noise it is, for the whole user.
+    Guarantee: that of `PublishedGradient`, whose noise it is, for the whole user. Of
+        Laplace noise the event is epsilon sqrt(d), pure, where that is less at a delta
+        of 1e-6, and else epsilon² / 2-zCDP: both hold.
     Source: Liu et al. 2022, Section 3.2.1; theta in serving is .001 (Section 4).
     """
 
@@ -272,6 +274,14 @@ class PublishedVector:
     @property
     def event(self) -> DpEvent:
         """The event of one vector, for a whole user under replace_one."""
+        from tacit.accounting.events import pure_local
+
+        if self.delta or math.isinf(self.epsilon):
+            return self._printed.event
+        # rho-zCDP is rho + 2 sqrt(rho log(1/delta)), with rho half of epsilon².
+        root, least = math.sqrt(self.width), math.sqrt(2 * math.log(1e6))
+        if root <= self.epsilon / 2 + least:
+            return pure_local(self.epsilon * root)
         return self._printed.event
 
     def noisy(
