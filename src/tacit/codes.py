@@ -192,6 +192,7 @@ _REASONS_OF_NONE = {
     "report is whose",
     "clip_from_data": "the clip follows from the user's own data",
     "raw_history": "reports are computed from the raw history",
+    "open_part_bare": "what is of no sensitive category is told as it is",
     "signs_remain": "signs of a report give the history back",
     "earlier_reason": "an earlier version, which had no codes, said why",
     "exact_sums": "exact sums: a model remembers who trained it",

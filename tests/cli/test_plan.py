@@ -332,6 +332,6 @@ def test_every_group_reads_what_training_and_being_served_cost_it(in_order, caps
 def test_where_nobody_is_served_by_a_server_nothing_is_said_of_it(tacit, experiment):
     found = tacit("plan", experiment, "--json").json["serving"]
     assert found == {"mode": "on_device", "delta": 0, "padding": 0} | {
-        **{"refresh_days": 1, "statements": []}
+        **{"refresh_days": 1, "noise": "sound", "statements": []}
     }
     assert "being served" not in tacit("plan", experiment).out
