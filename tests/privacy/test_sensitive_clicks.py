@@ -94,7 +94,7 @@ def test_an_open_slate_and_the_open_history_are_told_as_they_are():
 
 
 def test_what_was_read_of_sensitive_kinds_changes_no_bit_of_a_report():
-    """Histories with equal open items: all bytes are the same, whatever else is read."""
+    """Histories of equal open items: all bytes are equal, whatever else is read."""
     one, two = (
         rows_of(reports(200, read=[*health, 4, 6], clicked=[0, 6]))
         for health in ([0, 1, 2], [3])

@@ -46,7 +46,9 @@ from tacit.transport.channels import CHANNELS
 TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
 SCALE = {"strict": 0.5, "open": 1.0}  # bounds of groups, over the largest
 GROUPS = {"strict": CANARIES // 2, "open": CANARIES - CANARIES // 2}
-_PUBLISHED = "published"  # begins the name of a paper's own mechanism
+# Begin the names of what is not looked at: a paper's own mechanisms, and one that needs
+# labels of a catalog and has no guarantee for a user.
+_UNSEEN = ("published", "local_sensitive")
 _ITEMS, _INTERESTS = 60, 3  # of the small model that queries are made for
 _SAMPLERS: Mapping[str, Sampler] = {
     "poisson": Poisson(0.1),
@@ -145,8 +147,8 @@ def forms(name: str) -> list[Subject]:
     The papers' own mechanisms have a mode and a plan of their own: audit a run of them.
     """
     cls, plan = method_class(name), _plan()
-    papers = [n for n in cls.mechanisms if n.startswith(_PUBLISHED)]
-    kinds = {n: k() for n, k in cls.mechanisms.items() if n not in papers}
+    unseen = [n for n in cls.mechanisms if n.startswith(_UNSEEN)]
+    kinds = {n: k() for n, k in cls.mechanisms.items() if n not in unseen}
     if len(kinds) == 1:
         made = [_form(name, cls(), plan)]
     else:
@@ -159,7 +161,7 @@ def forms(name: str) -> list[Subject]:
             _form(f"{name}, {label}", cls(privacy=kind), plan)  # type: ignore[call-arg]
             for label, kind in kinds.items()
         ]
-    unknown = tuple(Aspect("mechanism", one) for one in papers)
+    unknown = tuple(Aspect("mechanism", one) for one in unseen)
     whole = Subject(
         name,
         cls(),
