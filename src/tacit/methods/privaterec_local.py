@@ -165,7 +165,7 @@ class PrivateRecLocal(Method):
         if self.attention_share:
             weights["interests"] = self._interests(catalog)
         if isinstance(self.privacy, SensitiveClicks):
-            weights[OPEN] = self.privacy.open_items(catalog).astype(np.uint8)
+            weights[OPEN] = self.privacy.open_items(catalog).astype(np.int32)
         most = plan.population * plan.sampler.most_participations(plan)
         slots = self.layout(plan, catalog, round=0).slots
         memory = {n: np.zeros((most, *s.shape), s.dtype) for n, s in slots.items()}
@@ -190,7 +190,7 @@ class PrivateRecLocal(Method):
             shape = self._interests(catalog).shape
             slots["interests"] = PublicSlot("float64", shape)
         if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = PublicSlot("uint8", (n,), 0, 1)
+            slots[OPEN] = PublicSlot("int32", (n,), 0, 1)
         return BroadcastLayout(slots)
 
     def aggregators(self, plan: Plan) -> tuple[StoredReports, ...]:
@@ -298,7 +298,7 @@ class PrivateRecLocal(Method):
         if isinstance(self.privacy, SensitiveClicks):
             of_items = np.append(True, broadcast.weights[OPEN] == 1)  # 0: no item
             is_open = of_items[shown].all(axis=2) & shown.any(axis=2)
-            raw[OPEN] = np.asarray(is_open, np.uint8)
+            raw[OPEN] = np.asarray(is_open, np.int32)
         if self.attention_share:
             first = places == 0
             raw["attention"] = self._attention(
@@ -346,7 +346,7 @@ class PrivateRecLocal(Method):
             "clicks": Slot("int32", (most,)),
         }
         if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = Slot("uint8", (most,))
+            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             slots["attention"] = Slot("float64", (len(self._interests(catalog)),))
         return (slots,)
@@ -427,7 +427,7 @@ class PrivateRecLocal(Method):
             "candidates": Slot("int32", (most, self._width)),
         }
         if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = Slot("uint8", (most,))
+            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             shape = (len(self._interests(catalog)),)
             slots["interests"] = Slot("float32", shape)
