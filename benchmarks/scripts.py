@@ -74,7 +74,6 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--users", "300", *_NEWS_LOCAL),
     ),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
-    "privaterec_figures": (("--set", "smoke", "--draws", "1"),),
     "relay": (("--smoke",),),
     "relay_kills": (("--times", "4"),),
     "release_gram": (_GRAM,),

@@ -35,7 +35,7 @@ FORMS = {  # of a method that has another form, which is tested whole
     "methods/fmf_ldp/test_contract.py": "TestBare TestWhole TestPaper",
     "methods/test_privaterec.py": "TestProjection TestBare TestClicks TestLocal "
     "TestEncoder TestPaper TestPublishedGradient TestFilms",
-    "methods/test_privaterec_local.py": "TestBare TestLabels TestLaplace",
+    "methods/test_privaterec_local.py": "TestBare TestLabels TestLaplace TestSensitive",
     "methods/privrec/test_method.py": "TestBare TestPaper",
     "methods/fedvae/test_contract.py": "TestPaper",
     "methods/test_dpvae.py": "TestBare TestVae TestPriors TestPaper TestPublished",

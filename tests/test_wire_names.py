@@ -100,6 +100,10 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "privaterec_local/none": (NEWS, {}),
     "privaterec_local/local": (NEWS, {"epsilon": 2.0}),
     "privaterec_local/local_laplace": (NEWS, {"epsilon": 2.0}),
+    "privaterec_local/local_sensitive": (
+        NEWS,
+        {"epsilon": 2.0, "sensitive": ("a",), "feature": "genre"},
+    ),
     "privrec/none": ({"items": ("genre",)}, {}),
     "privrec/central": ({"items": ("genre",)}, NOISE),
     "privrec/published": ({"items": ("genre",), "mode": "paper"}, {}),

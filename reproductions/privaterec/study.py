@@ -1,4 +1,4 @@
-"""PrivateRec (Liu et al. 2022): Table 1 and Figures 5 to 7, of its training.
+"""PrivateRec (Liu et al. 2022): Table 1 and Figures 4 to 7.
 
 Its NewsFeeds are not public; here is the sample of MIND, 3,058 impressions of 2,916
 users to train on, whose AUC has a standard error of .009. Seeds differ in training and
@@ -33,6 +33,7 @@ from tacit.reproduction.tables import (
     Row,
 )
 
+from . import serving_figures
 from .contenders import INTERESTS, Bench
 
 PUBLISHED = Published.read(Path(__file__).parent / "published.toml")
@@ -72,15 +73,28 @@ INVENTED = Bench(
 
 
 def study(scale: Scale) -> Study:
-    """The training of PrivateRec; without MIND at hand on an invented week."""
+    """PrivateRec trained and served; without MIND at hand on an invented week."""
     bench = INVENTED
     if scale != "smoke" and has_data("mind-small-sample"):
         bench = MIND
     if scale == "full":
         bench = replace(bench, models=("plm-nr", "naml", "nrms"))
+    served = serving_figures.Models(
+        lambda b: bench.private(USUAL, interests=b),
+        lambda b: bench.private_untrained(interests=b),
+        bench.rival(math.inf),
+        bench.content(),
+    )
+    where = {f: PUBLISHED[f"figure-{f}"].where for f in ("4", "5")}
     tables = {
         "1": table_1(bench),
-        "5": figure_5(bench),
+        "4": serving_figures.figure_4(served, where=bench.name, name=where["4"]),
+        "5": Table.joined(
+            [
+                serving_figures.figure_5(served, where=bench.name, name=where["5"]),
+                figure_5(bench),
+            ]
+        ),
         "6": figure_6(bench),
         "7": figure_7(bench),
     }

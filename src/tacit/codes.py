@@ -200,6 +200,7 @@ _REASONS_OF_NONE = {
     "sender of every report",
     "clip_from_data": "the clip follows from the user's own data",
     "raw_history": "reports are computed from the history itself",
+    "open_part_bare": "items of no sensitive category are sent without noise",
     "signs_remain": "the signs of a report give the history back",
     "earlier_reason": "an earlier version, which had no codes, gave the reason",
     "exact_sums": "the sums are exact, and a model made from them can reveal its users",

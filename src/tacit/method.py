@@ -23,7 +23,7 @@ and a `Privacy` value protects it. Bounds, noise, layout, calibration and accoun
 round are derived from the two, once, and the author writes none of them.
 
 What only some methods can do is a capability that is asked for by its protocol:
-`Refreshable`, `Exportable`, `Explainable`, `Queryable`, `Popular`.
+`Refreshable`, `Exportable`, `Explainable`, `Queryable`, `Decomposable`, `Popular`.
 
 Every kind of data has one place:
 
@@ -56,6 +56,7 @@ from tacit.aggregation.mean import Aggregator, Mean
 from tacit.aggregation.server_optimizers import ServerOptimizer
 from tacit.agreement import Agreement
 from tacit.data.catalog import Catalog, Profiles
+from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.errors import BadValue, EmptyCohort, Refused
 from tacit.keys import Key, Keys
@@ -106,6 +107,7 @@ __all__ = [
     "Catalog",
     "CentralGaussian",
     "Clients",
+    "Decomposable",
     "Dense",
     "Explainable",
     "Exportable",
@@ -919,6 +921,34 @@ class Queryable(Protocol):
         self, broadcast: Broadcast, tastes: Tastes
     ) -> Float[np.ndarray, "users factors"]:
         """The private vector of each user, from what its client knows; stays there."""
+        ...
+
+
+@runtime_checkable
+class Decomposable(Protocol):
+    """A method whose training may make a basis: few vectors that mix into any user's.
+
+    It is beside `Queryable`: a client that says its attention over the basis, which is
+    the softmax of u·b / sqrt(width), says as many numbers as there are basis vectors.
+    Basis and padding item follow from the broadcast.
+    """
+
+    @property
+    def basis_size(self) -> int:
+        """How many basis vectors these settings train; 0 where they train none."""
+        ...
+
+    def basis(self, broadcast: Broadcast) -> Float[np.ndarray, "interests factors"]:
+        """The public basis vectors, as the broadcast has them."""
+        ...
+
+    def encodings(
+        self, broadcast: Broadcast, histories: Ragged
+    ) -> Float[np.ndarray, "users factors"]:
+        """The private vector u of each history, before any mixture; stays there.
+
+        In a history the number after the last item stands for the padding item.
+        """
         ...
 
 

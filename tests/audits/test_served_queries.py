@@ -5,16 +5,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tacit.audits.served_queries import check_entries, check_queries
+from tacit.audits.served_queries import (
+    check_entries,
+    check_one_interaction,
+    check_queries,
+)
 from tacit.keys import Key
 from tacit.mechanisms.private_attention import GaussianAttention, LaplaceAttention
 from tacit.mechanisms.private_vector import PrivateVector
 from tacit.mechanisms.published import PublishedAttention
+from tacit.release import Unit
 from tacit.serving.noisy_attention import NoisyAttention
 from tacit.serving.noisy_vector import NoisyVector
+from tacit.serving.query import Mode
 from tacit.serving.query_mechanism import InterestResponse
 from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_client import ServingClient
+from tacit.serving.settings import ServingSettings, served_model
+from tests.serving.news_with_basis import model as news_with_basis
 from tests.serving.worlds import interests, item_space, population
 
 KEY, DRAWS = Key.from_seed(5), 40_000
@@ -102,6 +110,84 @@ class Louder(InterestResponse):
 )
 def test_too_little_noise_is_caught(mechanism):
     assert not check_queries(mechanism, key=KEY, draws=DRAWS).ok
+
+
+# --- Over a basis that training made -----------------------------------------------
+
+
+def over_basis(claimed=2.0, *, noise="paper", delta=0.0, padding=0.5):
+    """Attention over the two basis vectors of a small model, as clients say it."""
+    settings = ServingSettings(
+        Mode.DPA, claimed, noise=noise, delta=delta, padding=padding
+    )
+    return served_model(news_with_basis(), settings).mechanism
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("noise", ["sound", "paper"])
+def test_queries_over_a_trained_basis_pass_for_users_and_for_one_interaction(
+    noise, delta
+):
+    honest = over_basis(noise=noise, delta=delta)
+    for check in (check_queries, check_one_interaction):
+        found = check(honest, key=KEY, draws=DRAWS)
+        assert found.ok, found
+        assert found.measured > 0.2 * found.claimed  # it looks where they lie apart
+
+
+def test_the_papers_baseline_passes_at_what_is_proven():
+    settings = ServingSettings(Mode.VDP, 1.0, noise="paper")
+    found = check_queries(
+        served_model(news_with_basis(), settings).mechanism, key=KEY, draws=DRAWS
+    )
+    assert found.ok
+    assert found.measured > 1.0  # more than the paper claims
+
+
+@dataclass(frozen=True)
+class Unclipped(LaplaceAttention):
+    """Attention leaves as long as it is, under noise for a cut one."""
+
+    def noisy(self, attention, keys):
+        uncut = LaplaceAttention(self.epsilon, self.interests, theta=1.0)
+        drawn = uncut.noisy(attention, keys) - attention
+        return attention + self.theta * drawn
+
+
+@dataclass(frozen=True)
+class Silent(PublishedAttention):
+    """No noise, under the account of the printed one."""
+
+    def drawn(self, keys):
+        return np.zeros((len(keys), self.interests))
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedTwice(NoisyAttention):
+    """The account counts the coins of padding twice for one interaction."""
+
+    def event(self, unit):
+        once = super().event(unit)
+        return once if unit is Unit.USER else self.padding.item_event(once)
+
+
+def with_noise_of(kind, honest, **changes):
+    return replace(honest, attention=kind(**{**vars(honest.attention), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("check", "mechanism"),
+    [
+        (check_queries, with_noise_of(Unclipped, over_basis(noise="sound"), theta=0.5)),
+        (check_queries, with_noise_of(Silent, over_basis())),
+        (check_one_interaction, PaddedTwice(**vars(over_basis(noise="sound")))),
+        (check_one_interaction, PaddedTwice(**vars(over_basis(1.0)))),
+    ],
+    ids=["no clip", "no noise", "padding twice", "padding twice, as printed"],
+)
+def test_a_broken_query_over_a_trained_basis_is_caught(check, mechanism):
+    """Each skips one step of Algorithm 2, and says that it was done."""
+    assert not check(mechanism, key=KEY, draws=DRAWS).ok
 
 
 MODEL = ServedModel(item_space(), krr(0.1))

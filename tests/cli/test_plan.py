@@ -374,9 +374,58 @@ def test_every_group_reads_what_training_and_being_served_cost_it(in_order, caps
     assert {row[:2] for row in rows} == {*product(("30", "365"), SIZES)}
 
 
+@pytest.mark.parametrize(
+    ("changes", "query"),
+    [
+        (["serve.noise=paper"], "prints it for a claimed 2, accounted for as it is"),
+        ([], "Laplace noise on attention over 2 basis vectors that training made"),
+    ],
+    ids=["as printed", "sound"],
+)
+def test_a_plan_says_which_basis_and_whose_noise_a_query_has(
+    changes, query, tacit, tmp_path
+):
+    """Of PrivateRec's own basis; a claim is never printed as an epsilon."""
+    file = tmp_path / "news.toml"
+    file.write_text(_NEWS)
+    asked = [part for change in changes for part in ("--set", change)]
+    said = tacit("plan", file, *asked)
+    assert query in " ".join(said.out.split())
+    found = tacit("plan", file, "--json", *asked).json["serving"]
+    assert query in found["query"]
+    assert "basis vectors that training made" in found["query"]
+    assert {line["epsilon"] for line in found["statements"]} == {None}  # as in training
+
+
+_NEWS = """
+[data]
+source = "synthetic-news"
+split = "by-time"
+validation_from = "2023-02-04"
+test_from = "2023-02-05"
+world = { users = 60, news = 40, shown = 6, history = 5 }
+[method]
+name = "privaterec"
+mode = "paper"
+model = "plm-nr"
+content = ["title"]
+interests = 2
+[privacy]
+mechanism = "published"
+delta = 1e-6
+[run]
+rounds = 2
+sampler = { name = "fixed_size", size = 20 }
+[serve]
+mode = "dpa"
+epsilon = 2.0
+padding = 0.5
+"""
+
+
 def test_where_nobody_is_served_by_a_server_nothing_is_said_of_it(tacit, experiment):
     found = tacit("plan", experiment, "--json").json["serving"]
     assert found == {"mode": "on_device", "delta": 0, "padding": 0} | {
-        **{"refresh_days": 1, "statements": []}
+        **{"refresh_days": 1, "noise": "sound", "statements": []}
     }
     assert "being served" not in tacit("plan", experiment).out

@@ -1,7 +1,9 @@
 import subprocess
 import sys
+from math import ceil, exp, log
 
 import pytest
+from service.worlds import trained
 
 from tacit.cli.recommend import _cost
 from tacit.ledger.terms import Terms
@@ -181,3 +183,34 @@ BARE = Release("query", "server", "once", unprotected("bare_reports", "sent as i
 def test_a_query_without_a_proof_has_no_figure():
     [line, *_] = statements_of([(Terms((BARE,)), [0])], what="one query")
     assert _cost(line) == "one query: no promise (sent as it is)"
+
+
+def test_the_papers_claim_stands_beside_what_is_proven_of_it(tacit, tmp_path):
+    """Claimed 2 at p = .5; proven twice ε0 = log(2 e² - 1) for a user."""
+    method = {"name": "privaterec", "mode": "paper", "model": "plm-nr", "interests": 2}
+    served = {"mode": "dpa", "epsilon": 2.0, "padding": 0.5, "noise": "paper"}
+    news = {**method, "content": ["title"]}
+    run = trained(tmp_path, news, rounds=1, serve=served)
+    ask = (
+        "recommend",
+        run,
+        "--history",
+        "item 1",
+        "--serve",
+        "dpa",
+        "--noise",
+        "paper",
+    )
+    answer = tacit(*ask, "--epsilon", "2", "--padding", "0.5", "-k", "3")
+    assert answer.code == 0, answer.err
+    said = " ".join(answer.out.split())
+    proven = 2 * log(2 * exp(2.0) - 1)
+    assert f"one query: epsilon {ceil(100 * proven) / 100:.2f}, ASSUMED against" in said
+    assert "the paper's own figure is 2, for one interaction" in said
+    [page] = run.glob("privacy-card.html")
+    card = " ".join(page.read_text().split())
+    assert "of a claimed epsilon 2: Laplace noise as the paper prints it" in card
+    assert "2 basis vectors that training made" in card
+    other = tacit(*ask[:-2], "--epsilon", "2", "--theta", "0.1")
+    assert other.code == 2
+    assert "theta=0.1 is for noise='paper'" in other.err

@@ -134,9 +134,9 @@ def test_a_port_in_use_is_told(tacit, run):
 def test_the_section_serve_of_the_experiment_decides_unless_told(tmp_path):
     serve = {"mode": "krr", "epsilon": 1.0, "interests": 3}
     run = trained(tmp_path, "federated_popularity", rounds=1, serve=serve)
-    unset = (None, 0.0, None, 0.0, None)
-    assert _settings(run, None, *unset) == ServeSettings(**serve).queries
-    assert _settings(run, "on_device", *unset) is None
+    unset = {"delta": 0.0, "interests": None, "noise": "sound", "theta": None}
+    assert _settings(run, None, None, unset) == ServeSettings(**serve).queries
+    assert _settings(run, "on_device", None, unset) is None
 
 
 def test_a_folder_without_a_run_is_told(tacit, tmp_path):

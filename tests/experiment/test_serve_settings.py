@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.errors import BadValue
+from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.serve_settings import ServeSettings
+from tacit.experiment.settings import check_experiment
 from tacit.ledger.terms import Terms
+from tacit.mechanisms.padding import Padding
 from tacit.method import CentralGaussian
 from tacit.methods.gram import Gram
+from tacit.methods.privaterec import PrivateRec
 from tacit.plans import Plan
-from tacit.release import Unit, View
+from tacit.privacy import PublishedAttentionNoise
+from tacit.release import Standing, Unit, View, of_one_operator
 from tacit.runtime.ledger import terms_of
 
 PLAN = Plan(5000, rounds=3, channel="secure_sum", target_epsilon=4.0, delta=1e-6)
@@ -87,3 +91,70 @@ def test_what_training_does_not_promise_the_total_does_not():
 def test_settings_that_do_not_fit_are_refused(bad):
     with pytest.raises(BadValue):
         ServeSettings(**bad)
+
+
+# --- PrivateRec's own mechanism ------------------------------------------------------
+
+PRINTED = ServeSettings("dpa", 10.0, padding=0.5, noise="paper")
+NEWS = PrivateRec(mode="paper", model="plm-nr", privacy=PublishedAttentionNoise())
+TWO = Plan(
+    5000,
+    rounds=3,
+    channel="two_servers",
+    target_epsilon={"strict": 1.0, "open": 4.0},
+    groups={"strict": 2500, "open": 2500},
+    delta=1e-6,
+)
+
+
+def test_a_query_is_over_the_basis_that_training_makes():
+    asked = PRINTED.queries_of(NEWS)
+    assert (asked.count, asked.has_trained_basis) == (3, True)
+    assert "3 basis vectors that training made" in asked.reason
+    assert not ServeSettings("dpa", 1.0).queries_of(METHOD).has_trained_basis
+
+
+@pytest.mark.parametrize("one_operator", ["", "one_machine"])
+def test_groups_pay_what_is_proven_of_the_papers_queries(one_operator):
+    """Never the claimed 10, in no group, view or unit, on one machine or two."""
+    gram = Gram(privacy=CentralGaussian()).calibrated(TWO)
+    of_groups = [terms_of(gram, TWO, group=group) for group in TWO.groups]
+    if one_operator:
+        of_groups = [
+            replace(one, releases=of_one_operator(one.releases, one_operator))
+            for one in of_groups
+        ]
+    lines = PRINTED.statements(of_groups, method=NEWS)[30]
+    assert {line.group for line in lines} == {"strict", "open"}
+    assert {line.published_epsilon for line in lines} == {None}
+    bare = [line for line in lines if line.epsilon is None]
+    hidden = {View.SERVER, View.COLLUSION} if one_operator else {View.COLLUSION}
+    assert {line.view for line in bare} == hidden
+    # Thirty queries, each of ε0 twice as the printed sensitivity is short by that.
+    one = 2 * Padding(0.5).inner_epsilon(10.0)
+    for line in lines:
+        if line.unit is Unit.USER and line.epsilon is not None:
+            assert 30 * one < line.epsilon < 30 * one + 4.1
+            assert line.standing is Standing.ASSUMED
+
+
+def test_training_that_promises_nothing_is_not_mended_by_a_query():
+    terms = terms_of(NEWS, Plan(5000, rounds=3, delta=1e-6))
+    lines = PRINTED.statements([terms], method=NEWS)[30]
+    assert {line.standing for line in lines} == {Standing.NONE}
+
+
+def test_an_infinite_epsilon_is_for_experiments_alone():
+    with pytest.raises(BadValue, match="epsilon"):
+        ServeSettings("dpa", float("inf"), noise="paper")
+
+
+def test_an_experiment_says_with_all_other_problems_that_there_is_no_basis():
+    table = {
+        "data": {"source": "ml-100k", "nonsense": 1},
+        "method": {"name": "gram"},
+        "serve": {"mode": "dpa", "epsilon": 1.0, "noise": "paper"},
+    }
+    with pytest.raises(BadExperiment) as caught:
+        check_experiment(table)
+    assert {"nonsense" in str(caught.value), "basis" in str(caught.value)} == {True}

@@ -10,6 +10,7 @@ from methods.test_privaterec import described, shown_news
 
 from tacit.audits.audit_method import audit
 from tacit.audits.likelihood_ratios import check_epsilon
+from tacit.data.features import Category
 from tacit.data.federated_data import FederatedData
 from tacit.data.impressions import Impressions
 from tacit.data.ragged import Ragged
@@ -29,7 +30,7 @@ from tacit.method import (
 )
 from tacit.methods.privaterec_local import PrivateRecLocal, StoredReports
 from tacit.plans import Plan
-from tacit.privacy import LocalClicks, LocalNoisyClicks
+from tacit.privacy import LocalClicks, LocalNoisyClicks, SensitiveClicks
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
@@ -98,6 +99,29 @@ class TestLaplace(TestBare):
 
     def method(self) -> Method:
         return PrivateRecLocal(**SMALL, privacy=LocalNoisyClicks(40.0))
+
+
+class TestSensitive(TestBare):
+    """Labels of slates with every other item under randomised response."""
+
+    def method(self) -> Method:
+        privacy = SensitiveClicks(24.0, ("odd",), "kind")
+        return PrivateRecLocal(**SMALL, privacy=privacy)
+
+    def world(self) -> FederatedData:
+        return of_two_kinds(super().world())
+
+    def answer_world(self) -> FederatedData:
+        return of_two_kinds(super().answer_world())
+
+
+def of_two_kinds(world: FederatedData) -> FederatedData:
+    """The same world, in which every eighth item is of a sensitive kind."""
+    column = Category.of(
+        ["odd" if n % 8 == 1 else "even" for n in range(len(world.catalog))]
+    )
+    features = {**world.catalog.features, "kind": column}
+    return replace(world, catalog=replace(world.catalog, features=features))
 
 
 def simulation(method, *, world=None, rounds=1):

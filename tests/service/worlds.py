@@ -78,7 +78,9 @@ def running(offer: Offer, *, limits: Limits | None = None) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def trained(place: Path, method: str, *, rounds: int, **sections: object) -> Path:
+def trained(
+    place: Path, method: str | dict[str, object], *, rounds: int, **sections: object
+) -> Path:
     """A run of a method on the small table."""
     pairs = ((p, (p * 7 + i * i) % 15) for p in range(40) for i in range(9))
     rows = "\n".join(f"user {user},item {item}" for user, item in pairs)
@@ -88,7 +90,7 @@ def trained(place: Path, method: str, *, rounds: int, **sections: object) -> Pat
     train(
         {
             "data": {**data, "table": table},
-            "method": {"name": method},
+            "method": {"name": method} if isinstance(method, str) else method,
             "run": {"rounds": rounds, "sampler": {"name": "everyone"}},
             "evaluate": {"metrics": ["ndcg@10"], "baselines": []},
             **sections,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -64,6 +64,19 @@ Interests = Annotated[
 ]
 PaddingShare = Annotated[
     float, typer.Option(help="For dpa: the share of the history to replace.")
+]
+Noise = Annotated[
+    Literal["sound", "paper"],
+    typer.Option(
+        help="For dpa and vdp: what the epsilon needs, or the noise that PrivateRec's "
+        "paper prints for a claimed epsilon, beside what is proven of it."
+    ),
+]
+Theta = Annotated[
+    float | None,
+    typer.Option(
+        help="For --noise paper: the paper's θ.", show_default="1 for dpa, .001 for vdp"
+    ),
 ]
 Axes = Annotated[
     int | None,

@@ -58,6 +58,7 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     from tacit.reporting.guarantees import in_full, in_short
     from tacit.reporting.plain_words import groups_as_one, purpose
     from tacit.reporting.tables import by_days
+    from tacit.reporting.terminal import wrapped
 
     told, cost, assembled = planned.account, planned.cost, planned.assembled
     out = console.out()
@@ -107,6 +108,7 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
         alone = " in this run alone" if told.both else ""
         title = f"taking part{alone}, and being served for {days} days"
         out.print(f"\n{title}", style="bold")
+        console.tell(wrapped(f"a query: {planned.serving['query']}", width))
         console.tell(in_short(lines, width))
     if not long:
         out.print("\nall fields of every release: --long; for programs: --json")

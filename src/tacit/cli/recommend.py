@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Axes, Delta, Interests, Json, PaddingShare, RunPath
+from tacit.cli.options import (
+    Axes,
+    Delta,
+    Interests,
+    Json,
+    Noise,
+    PaddingShare,
+    RunPath,
+    Theta,
+)
 from tacit.errors import BadValue
 from tacit.text import shown
 
 if TYPE_CHECKING:
-    from tacit.mechanisms.padding import Padding
+    from tacit.serving.query_mechanism import QueryMechanism
     from tacit.serving.recommender import Holding, Recommendation, Recommender
     from tacit.serving.sensitive import Marks
     from tacit.serving.settings import ServingSettings
@@ -57,6 +66,8 @@ def recommend(
     interests: Interests = None,
     padding: PaddingShare = 0.0,
     axes: Axes = None,
+    noise: Noise = "sound",
+    theta: Theta = None,
     sensitive: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +111,14 @@ def recommend(
 
     if (user is None) == (history is None):
         raise BadValue("give either --user ID or --history ID,ID,…")
-    how = {"delta": delta, "interests": interests, "padding": padding, "axes": axes}
+    how: dict[str, Any] = {
+        "delta": delta,
+        "interests": interests,
+        "padding": padding,
+        "axes": axes,
+        "noise": noise,
+        "theta": theta,
+    }
     settings = _settings(serve, epsilon, how, has_ledger=ledger is not None)
     if settings is not None and protection == "pad_sensitive":
         settings = replace(settings, pads="sensitive")
@@ -144,6 +162,9 @@ def recommend(
         console.tell(wrapped(said, width, first="  ", later="    "))
 
 
+_UNSET = (None, False, 0, "sound")  # what an option is that nobody has set
+
+
 @dataclass(frozen=True)
 class _Answer:
     """A list, and what it cost, for a machine and for a reader."""
@@ -159,7 +180,7 @@ def _settings(
     """How a server ranks; None on the device, where nothing has a price."""
     if serve == "on_device":
         given = {"epsilon": epsilon, **how, "ledger": has_ledger}
-        unused = [f"--{name}" for name, value in given.items() if value]
+        unused = [f"--{n}" for n, value in given.items() if value not in _UNSET]
         if unused:
             raise BadValue(
                 f"{', '.join(unused)}: on_device sends nothing, so that nothing is to "
@@ -195,7 +216,7 @@ def _served(
     facts: dict[str, Any] = {"query_bytes": model.query_bytes, "statements": lines}
     said = [f"a query of {model.query_bytes} bytes", *_costs(lines)]
     if marks is not None:
-        said += _covered(marks, settings, model.mechanism.padding)
+        said += _covered(marks, model.mechanism)
     if ledger is None:
         items = trial(recommender, own, k, model=model, ask=answer, marks=marks)
         said.append("a trial: it is in no ledger, and nothing left this process")
@@ -228,17 +249,19 @@ def _marks(
     return Marks.of(recommender.catalog, feature.strip(), named, protection=how)
 
 
-def _covered(
-    marks: Marks, settings: ServingSettings, padding: Padding | None
-) -> list[str]:
+def _covered(marks: Marks, mechanism: QueryMechanism) -> list[str]:
     """Which histories one query covers, and which no better than any two."""
-    if settings.delta:
+    from tacit.accounting.events import PureDpEvent
+    from tacit.release import Unit
+
+    event = mechanism.event(Unit.USER)
+    if not isinstance(event, PureDpEvent):
         return ["what marks add is stated for a delta of 0; see docs/serving.md"]
     return [
         *(
             f"one query covers {one.neighbours}: epsilon {one.epsilon:.4g} "
             f"({one.reason})"
-            for one in marks.covered(settings.epsilon, padding)
+            for one in marks.covered(event.epsilon, mechanism.padding)
         ),
         f"covered no better than any two histories: {marks.not_covered()}",
     ]
@@ -259,11 +282,19 @@ def _costs(lines: tuple[Statement, ...]) -> list[str]:
 
 
 def _cost(line: Statement) -> str:
-    from tacit.reporting.plain_words import about, meaning, observers, rounded_up
+    from tacit.reporting.plain_words import (
+        about,
+        meaning,
+        observers,
+        paper_claim,
+        rounded_up,
+    )
 
     if line.epsilon is None:
         return f"{line.what}: no promise ({line.reason})"
     assumed = "" if line.assumes == "nothing" else f"; assumes: {line.assumes}"
+    claim = paper_claim(line)
+    assumed += "" if claim is None else f"; {claim}, for one interaction"
     return (
         f"{line.what}: epsilon {rounded_up(line.epsilon)}, {line.standing} against "
         f"{observers([line.view], line)} ({about(line)}; delta {line.delta:g}; "

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tacit.cli import console, federation, relay, rotation
-from tacit.cli.options import Axes, Delta, Interests, Json, PaddingShare, RunPath
+from tacit.cli.options import (
+    Axes,
+    Delta,
+    Interests,
+    Json,
+    Noise,
+    PaddingShare,
+    RunPath,
+    Theta,
+)
 from tacit.errors import BadValue, MissingExtra
 
 if TYPE_CHECKING:
@@ -22,6 +31,7 @@ app = typer.Typer(
 )
 Sends = Literal["on_device", "krr", "dpa", "vdp"]
 _LOCAL = ("127.0.0.1", "::1", "localhost")
+_UNSET = (None, 0, "sound")  # what an option of a query is that nobody has set
 
 
 @app.command("recommendations")
@@ -47,6 +57,8 @@ def recommendations(
     interests: Interests = None,
     padding: PaddingShare = 0.0,
     axes: Axes = None,
+    noise: Noise = "sound",
+    theta: Theta = None,
     host: Annotated[
         str, typer.Option(help="The address to listen on; 0.0.0.0 is all of them.")
     ] = "127.0.0.1",
@@ -69,7 +81,19 @@ def recommendations(
 
     There is no TLS here: put a proxy in front before anybody else may connect.
     """
-    settings = _settings(run, mode, epsilon, delta, interests, padding, axes)
+    settings = _settings(
+        run,
+        mode,
+        epsilon,
+        {
+            "delta": delta,
+            "interests": interests,
+            "padding": padding,
+            "axes": axes,
+            "noise": noise,
+            "theta": theta,
+        },
+    )
     try:
         from tacit.service.application import application
         from tacit.service.run_offer import run_offer
@@ -93,26 +117,15 @@ def _settings(
     run: Path,
     mode: Sends | None,
     epsilon: float | None,
-    delta: float,
-    interests: int | None,
-    padding: float,
-    axes: int | None,
+    how: dict[str, Any],
 ) -> ServingSettings | None:
     """How the server ranks; None where every client ranks by itself."""
     from tacit.experiment.saved_run import SavedRun
     from tacit.experiment.serve_settings import ServeSettings
 
     if mode is not None:
-        own = ServeSettings(
-            mode,
-            epsilon=epsilon,
-            interests=interests,
-            delta=delta,
-            padding=padding,
-            axes=axes,
-        )
-        return own.queries
-    if epsilon or delta or interests or padding or axes:
+        return ServeSettings(mode, epsilon=epsilon, **how).queries
+    if epsilon or any(value not in _UNSET for value in how.values()):
         raise BadValue(
             "settings of a query need --mode krr, dpa or vdp; leave them out to serve "
             "as the section [serve] of the experiment says"

@@ -22,7 +22,11 @@ from tacit.audits.claims import read_claims
 from tacit.audits.cross_checks import check_books
 from tacit.audits.one_machine import check_one_machine
 from tacit.audits.sampled_cohorts import check_cohorts
-from tacit.audits.served_queries import check_entries, check_queries
+from tacit.audits.served_queries import (
+    check_entries,
+    check_one_interaction,
+    check_queries,
+)
 from tacit.audits.small_world import simulation_of, small_data
 from tacit.errors import BadValue, Refused
 from tacit.experiment.assemble import Assembled
@@ -36,12 +40,15 @@ from tacit.sampling import FixedSize, Once, Poisson, PoissonByGroup, Sampler
 from tacit.serving.query import Mode
 from tacit.serving.recommender import Recommender
 from tacit.serving.settings import ServingSettings, served_model
+from tacit.serving.trained_basis import basis_size
 from tacit.transport.channels import CHANNELS
 
 TARGET, DELTA = 4.0, 1e-6  # the guarantee that a method's noise is calibrated to
 SCALE = {"strict": 0.5, "open": 1.0}  # bounds of groups, over the largest
 GROUPS = {"strict": CANARIES // 2, "open": CANARIES - CANARIES // 2}
-_PUBLISHED = "published"  # begins the name of a paper's own mechanism
+# Begin the names of what is not looked at: a paper's own mechanisms, and one that needs
+# labels of a catalog and has no guarantee for a user.
+_UNSEEN = ("published", "local_sensitive")
 _ITEMS, _INTERESTS = 60, 3  # of the small model that queries are made for
 _SAMPLERS: Mapping[str, Sampler] = {
     "poisson": Poisson(0.1),
@@ -140,8 +147,8 @@ def forms(name: str) -> list[Subject]:
     The papers' own mechanisms have a mode and a plan of their own: audit a run of them.
     """
     cls, plan = method_class(name), _plan()
-    papers = [n for n in cls.mechanisms if n.startswith(_PUBLISHED)]
-    kinds = {n: k() for n, k in cls.mechanisms.items() if n not in papers}
+    unseen = [n for n in cls.mechanisms if n.startswith(_UNSEEN)]
+    kinds = {n: k() for n, k in cls.mechanisms.items() if n not in unseen}
     if len(kinds) == 1:
         made = [_form(name, cls(), plan)]
     else:
@@ -154,7 +161,7 @@ def forms(name: str) -> list[Subject]:
             _form(f"{name}, {label}", cls(privacy=kind), plan)  # type: ignore[call-arg]
             for label, kind in kinds.items()
         ]
-    unknown = tuple(Aspect("mechanism", one) for one in papers)
+    unknown = tuple(Aspect("mechanism", one) for one in unseen)
     whole = Subject(
         name,
         cls(),
@@ -333,7 +340,8 @@ def _served(name: str, bare: Method, plan: Plan) -> Iterator[Further]:
     for mode in Mode:
         if mode is Mode.ON_DEVICE:  # nothing is sent
             continue
-        count = None if mode is Mode.VDP else _INTERESTS
+        has_own = mode is Mode.VDP or (mode is Mode.DPA and basis_size(bare))
+        count = None if has_own else _INTERESTS
         settings = ServingSettings(mode, 1.0, interests=count)
         model = partial(_small_model, bare)
         made = partial(_serving, name, bare, plan, settings, model)
@@ -347,10 +355,12 @@ def _serving(
     settings: ServingSettings,
     model: Callable[[], Recommender],
 ) -> Subject:
+    looks = [check_queries, *([check_one_interaction] if settings.padding else [])]
+
     def checks(key: Key, _: str) -> Iterator[Check]:
         served = served_model(model(), settings)
         yield from confirmed(
-            lambda key: [check_queries(served.mechanism, key=key)], key
+            lambda key: [one(served.mechanism, key=key) for one in looks], key
         )
         yield check_entries(served)
 

@@ -84,10 +84,12 @@ def draw_card(assembled: Assembled) -> Json:
 
 def serving_of(assembled: Assembled, *, runs: int = 1) -> Json:
     """How users will be served, and what that costs with taking part `runs` times."""
-    serve = assembled.experiment.serve
-    found = serve.statements(assembled.simulation.terms, runs=runs)
+    serve, method = assembled.experiment.serve, assembled.method
+    queries = serve.queries_of(method)
+    found = serve.statements(assembled.simulation.terms, method=method, runs=runs)
     return {
         **plain_settings(serve),
+        **({} if queries is None else {"query": queries.reason}),
         "statements": [
             asdict(line) | {"days": days}
             for days, told in found.items()

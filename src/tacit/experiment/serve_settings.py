@@ -1,6 +1,7 @@
 """How users of a trained model will be served: the section [serve] of an experiment.
 
 mode            on_device (default), krr, dpa, vdp
+noise           sound (default), or paper: as printed, beside what is proven of it
 epsilon, …      the settings of a query (`tacit.serving.settings`)
 refresh_days    how many days a query is used before a fresh one leaves
 
@@ -11,13 +12,14 @@ spends who takes part *and* is served: one user, one account.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.ledger.snapshot import dearest_rounds
 from tacit.ledger.terms import Terms
+from tacit.method import Method
 from tacit.serving.query import Mode
 from tacit.serving.serving_account import outlook
 from tacit.serving.settings import ServingSettings
@@ -37,11 +39,17 @@ class ServeSettings:
     padding: float = 0.0
     axes: int | None = None
     refresh_days: int = 1
+    noise: Literal["sound", "paper"] = "sound"
+    theta: float | None = None
 
     def __post_init__(self) -> None:
         check.count(refresh_days=self.refresh_days)
-        given = (self.epsilon, self.interests, self.delta, self.padding, self.axes)
-        if self.mode == "on_device" and any(given):
+        if self.epsilon is not None:
+            check.positive(epsilon=self.epsilon)
+        own = {f.name: f.default for f in fields(self)}
+        free = ("mode", "refresh_days")
+        given = [n for n in own if n not in free and getattr(self, n) != own[n]]
+        if self.mode == "on_device" and given:
             raise BadValue(
                 "mode='on_device' sends nothing, so that it has no epsilon and no "
                 "other setting; leave them out, or choose krr, dpa or vdp"
@@ -62,21 +70,29 @@ class ServeSettings:
             delta=self.delta,
             padding=self.padding,
             axes=self.axes,
+            noise=self.noise,
+            theta=self.theta,
         )
+
+    def queries_of(self, method: Method) -> ServingSettings | None:
+        """The same for a model of this method, with its own basis if it trains one."""
+        return None if self.queries is None else self.queries.of_method(method)
 
     def releases(self, days: int) -> int:
         """How many fresh queries leave in so many days."""
         return -(-days // self.refresh_days)
 
     def statements(
-        self, terms: Iterable[Terms], *, runs: int = 1
+        self, terms: Iterable[Terms], *, method: Method | None = None, runs: int = 1
     ) -> dict[int, tuple[Statement, ...]]:
         """Training and being served, by number of days: a line per group and cell.
 
         `terms` are those of each public group. The lines are for a user who takes part
-        in training as often as one can, `runs` times.
+        in training as often as one can, `runs` times. Of a `method` that trains a basis
+        queries are over that one.
         """
-        if self.queries is None:
+        queries = self.queries if method is None else self.queries_of(method)
+        if queries is None:
             return {}
         trained = [[(one, dearest_rounds(one))] * runs for one in terms]
         return {
@@ -84,7 +100,7 @@ class ServeSettings:
                 line
                 for before in trained
                 for line in outlook(
-                    self.queries, before=before, horizons=(self.releases(days),)
+                    queries, before=before, horizons=(self.releases(days),)
                 )
             )
             for days in HORIZONS

@@ -427,6 +427,11 @@ def check_experiment(
         )
     metric = _metric(evaluate, run, method, sampler, problems)
     serve = problems.read(ServeSettings, table.get("serve", {}), "serve")
+    if serve and method:
+        try:
+            serve.queries_of(method)
+        except BadValue as error:
+            problems.found.append(f"serve: {error}")
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)

@@ -63,6 +63,7 @@ from jaxtyping import Float64
 from tacit import check
 from tacit.aggregation.server_optimizers import Adam
 from tacit.data.history_slates import impressions_of
+from tacit.data.ragged import Ragged
 from tacit.errors import BadValue, Refused
 from tacit.method import (
     Array,
@@ -96,6 +97,7 @@ from tacit.method import (
 from tacit.models.click_effects import click_effects, excess_clicks
 from tacit.models.news_encoders import Naml, Nrms, PlmNr, Vocabulary
 from tacit.models.news_encoders.drawn_batch import Draws, TrueLabels
+from tacit.models.news_encoders.plm_nr import BASIS
 from tacit.models.news_models import (
     BasisStart,
     Encoded,
@@ -430,6 +432,23 @@ class PrivateRec(SumMethod):
     ) -> Float64[np.ndarray, "users axes"]:
         """The user vector of each history."""
         return tastes.tree["user"]
+
+    @property
+    def basis_size(self) -> int:
+        """B where training makes a basis: Algorithm 3, with or without its noise."""
+        return self._model.interests if isinstance(self._model, Encoded) else 0
+
+    def basis(self, broadcast: Broadcast) -> Float64[np.ndarray, "interests axes"]:
+        """The vectors b; only where `basis_size` is not 0."""
+        return broadcast.weights[BASIS].astype(np.float64)
+
+    def encodings(
+        self, broadcast: Broadcast, histories: Ragged
+    ) -> Float64[np.ndarray, "users axes"]:
+        """Lines 1 to 6 of Algorithm 2: u of each history, r_0 for each padded news."""
+        model = self._model
+        assert isinstance(model, Encoded)  # others have no basis
+        return model.encodings(self._served(broadcast), histories)
 
     # details
 

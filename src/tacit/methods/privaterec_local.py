@@ -30,6 +30,7 @@ candidates around the true click (docs/errata/privaterec.md).
     none            nothing
     local           randomised response on the interest and on each label
     local_laplace   Laplace noise on the attention, randomised response on each label
+    local_sensitive  randomised response on labels of slates that show a sensitive item
 
 Source: Liu et al. 2022, "PrivateRec: Differentially Private Model Training and Online
 Serving for Federated News Recommendation", Sections 3.2 and 3.3.
@@ -77,13 +78,19 @@ from tacit.models.news_similarity import mean_rows
 from tacit.models.news_vectors import described_by, news_vectors
 from tacit.models.public_interests import attention, marked, public_interests
 from tacit.models.reported_clicks import ClickModel, Prior, ReportedClicks, fit, lies
-from tacit.privacy import UNPROTECTED, LocalClicks, LocalNoisyClicks
+from tacit.privacy import (
+    UNPROTECTED,
+    LocalClicks,
+    LocalNoisyClicks,
+    SensitiveClicks,
+)
 from tacit.privacy.privacy import Legal
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
 from tacit.wire_names import register
 
+OPEN = "open"  # of items, and of slates that show no other
 _LEAK = "they show all news that were read and clicked"
 
 
@@ -99,6 +106,7 @@ class PrivateRecLocal(Method):
         "none": Unprotected,
         "local": LocalClicks,
         "local_laplace": LocalNoisyClicks,
+        "local_sensitive": SensitiveClicks,
     }
 
     needs_impressions: ClassVar[bool] = True
@@ -156,6 +164,8 @@ class PrivateRecLocal(Method):
         weights: dict[str, Array] = {"vectors": vectors, **_weights(start)}
         if self.attention_share:
             weights["interests"] = self._interests(catalog)
+        if isinstance(self.privacy, SensitiveClicks):
+            weights[OPEN] = self.privacy.open_items(catalog).astype(np.int32)
         most = plan.population * plan.sampler.most_participations(plan)
         slots = self.layout(plan, catalog, round=0).slots
         memory = {n: np.zeros((most, *s.shape), s.dtype) for n, s in slots.items()}
@@ -179,6 +189,8 @@ class PrivateRecLocal(Method):
         if self.attention_share:
             shape = self._interests(catalog).shape
             slots["interests"] = PublicSlot("float64", shape)
+        if isinstance(self.privacy, SensitiveClicks):
+            slots[OPEN] = PublicSlot("int32", (n,), 0, 1)
         return BroadcastLayout(slots)
 
     def aggregators(self, plan: Plan) -> tuple[StoredReports, ...]:
@@ -196,6 +208,12 @@ class PrivateRecLocal(Method):
         counts = (arrays["candidates"] > 0).sum(axis=2)
         is_slate &= counts == np.minimum(arrays["sizes"], self._width)
         is_slate &= _is_packed(arrays["candidates"])
+        if isinstance(self.privacy, SensitiveClicks):
+            is_open = np.append(True, self.privacy.open_items(catalog))  # 0: no item
+            said = arrays[OPEN]
+            all_open = is_open[np.clip(arrays["candidates"], 0, len(catalog))]
+            is_slate &= (said == 0) | ((said == 1) & all_open.all(axis=2))
+            is_none &= said == 0
         fine = (is_none | is_slate).all(axis=1)
         if self.attention_share and isinstance(self.privacy, LocalClicks):
             fine &= self.privacy.are_interests(arrays["interests"])
@@ -237,7 +255,10 @@ class PrivateRecLocal(Method):
             expected = self._expected(memory["interests"][said])
             users = (expected @ np.ascontiguousarray(weights["interests"]))[place]
         sizes = memory["sizes"][clients, places].astype(np.int64)
-        return ReportedClicks(users, candidates, self._lies(sizes, counts))
+        chances = self._lies(sizes, counts)
+        if isinstance(self.privacy, SensitiveClicks):
+            chances = np.where(memory[OPEN][clients, places] == 1, 0.0, chances)
+        return ReportedClicks(users, candidates, chances)
 
     def _expected(self, said: Array) -> Float64[np.ndarray, "clients interests"]:
         if isinstance(self.privacy, Unprotected):
@@ -274,6 +295,10 @@ class PrivateRecLocal(Method):
         clicks = np.zeros((n, most), np.int32)
         clicks[owners, places] = _click(impressions, kept, keys.at("clicks"))
         raw: dict[str, Array] = {"shown": shown, "clicks": clicks}
+        if isinstance(self.privacy, SensitiveClicks):
+            of_items = np.append(True, broadcast.weights[OPEN] == 1)  # 0: no item
+            is_open = of_items[shown].all(axis=2) & shown.any(axis=2)
+            raw[OPEN] = np.asarray(is_open, np.int32)
         if self.attention_share:
             first = places == 0
             raw["attention"] = self._attention(
@@ -291,8 +316,12 @@ class PrivateRecLocal(Method):
         """Of what was read before the first slate; of all if nothing was shown."""
         vectors = broadcast.weights["vectors"].astype(np.float64)
         slates = shards.known_impressions.slates
-        read = mean_rows(shards.histories, vectors)
         history = slates.histories.take(slates.history_of[kept])
+        whole = shards.histories
+        if isinstance(self.privacy, SensitiveClicks):
+            is_open = broadcast.weights[OPEN] == 1
+            history, whole = _only(history, is_open), _only(whole, is_open)
+        read = mean_rows(whole, vectors)
         read[owners] = mean_rows(history, vectors)
         basis = broadcast.weights["interests"]
         return attention(read, basis, temperature=self.temperature)
@@ -316,6 +345,8 @@ class PrivateRecLocal(Method):
             "shown": Slot("int32", (most, self.most_shown)),
             "clicks": Slot("int32", (most,)),
         }
+        if isinstance(self.privacy, SensitiveClicks):
+            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             slots["attention"] = Slot("float64", (len(self._interests(catalog)),))
         return (slots,)
@@ -329,13 +360,20 @@ class PrivateRecLocal(Method):
         sizes = (shown > 0).sum(axis=2, dtype=np.int32)
         sent = np.zeros((*sizes.shape, self._width), np.int32)
         for place in range(self.most_impressions):
-            rows = np.flatnonzero(sizes[:, place])
-            own = keys.at("slate", place)[rows]
-            picked = self._picked(clicks[rows, place], own, sizes[rows, place])
-            owners = rows[picked.owners]
-            column = np.arange(len(owners)) - picked.offsets[picked.owners]
-            sent[owners, place, column] = shown[owners, place, picked.values]
+            bare = np.zeros(len(sizes), bool)
+            if isinstance(self.privacy, SensitiveClicks):
+                bare = raw[OPEN][:, place] == 1
+            for is_bare in (False, True):
+                rows = np.flatnonzero((sizes[:, place] > 0) & (bare == is_bare))
+                own, size = keys.at("slate", place)[rows], sizes[rows, place]
+                pick = _as_it_is if is_bare else self._picked
+                picked = pick(clicks[rows, place], own, size, self._width - 1)
+                owners = rows[picked.owners]
+                column = np.arange(len(owners)) - picked.offsets[picked.owners]
+                sent[owners, place, column] = shown[owners, place, picked.values]
         report: dict[str, Array] = {"sizes": sizes, "candidates": sent}
+        if isinstance(self.privacy, SensitiveClicks):
+            report[OPEN] = raw[OPEN]
         if self.attention_share:
             own = keys.at("interest")
             report["interests"] = self._interest(raw["attention"], own)
@@ -346,15 +384,14 @@ class PrivateRecLocal(Method):
         clicks: Int32[np.ndarray, "slates"],
         keys: Keys,
         sizes: Int32[np.ndarray, "slates"],
+        count: int,
     ) -> Ragged:
         """Places in each slate: the label that is reported, then its negatives."""
         if not len(sizes):
             return Ragged.of_lengths([], np.zeros(0, np.int64))
         if isinstance(self.privacy, LocalClicks):
             return self._labels(self.privacy).privatize(clicks, keys, sizes=sizes)
-        labels, n = clicks.astype(np.int64), sizes.astype(np.int64)
-        count = self._width - 1
-        return with_labels(labels, negatives(labels, keys, sizes=n, count=count))
+        return _as_it_is(clicks, keys, sizes, count)
 
     def _interest(self, attended: Array, keys: Keys) -> Array:
         if isinstance(self.privacy, LocalClicks):
@@ -389,6 +426,8 @@ class PrivateRecLocal(Method):
             "sizes": Slot("int32", (most,)),
             "candidates": Slot("int32", (most, self._width)),
         }
+        if isinstance(self.privacy, SensitiveClicks):
+            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             shape = (len(self._interests(catalog)),)
             slots["interests"] = Slot("float32", shape)
@@ -522,6 +561,26 @@ def _click(
     # Draws are below one: a clicked item comes before all others.
     order = np.lexsort((draws + clicked, shown.owners))
     return np.asarray(order[shown.offsets[1:] - 1] - shown.offsets[:-1])
+
+
+def _as_it_is(
+    clicks: Int32[np.ndarray, "slates"],
+    keys: Keys,
+    sizes: Int32[np.ndarray, "slates"],
+    count: int,
+) -> Ragged:
+    """Places in each slate: its click, then negatives; nothing is hidden."""
+    if not len(sizes):
+        return Ragged.of_lengths([], np.zeros(0, np.int64))
+    labels, n = clicks.astype(np.int64), sizes.astype(np.int64)
+    return with_labels(labels, negatives(labels, keys, sizes=n, count=count))
+
+
+def _only(rows: Ragged, is_kept: Bool[np.ndarray, "items"]) -> Ragged:
+    """Histories without all other items."""
+    keeps = is_kept[rows.values]
+    lengths = np.bincount(rows.owners[keeps], minlength=len(rows))
+    return Ragged.of_lengths(lengths, rows.values[keeps])
 
 
 def _is_packed(

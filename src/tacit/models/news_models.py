@@ -277,12 +277,16 @@ class Encoded:
 
     def users(self, served: Arrays, histories: Ragged) -> Rows:
         """The vector of each user, as a mixture of the basis if there is one."""
-        read = last_read(histories, self.draws.most_read)
-        users = self.encoder.users(served, served[NEWS].astype(np.float64), read)
+        users = self.encodings(served, histories)
         if not self.interests:
             return users
         basis, positive = served[BASIS], _POSITIVE[self.serving]
         return positive(attention(users, basis)) @ basis
+
+    def encodings(self, served: Arrays, histories: Ragged) -> Rows:
+        """What the user encoder makes of each history, before any mixture."""
+        read = last_read(histories, self.draws.most_read)
+        return self.encoder.users(served, served[NEWS].astype(np.float64), read)
 
     def news(self, served: Arrays, items: Int64[np.ndarray, "some"]) -> Rows:
         """The vectors of these news."""

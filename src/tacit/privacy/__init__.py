@@ -9,6 +9,7 @@
     local_item        every client names one randomised item
     local_flips       every client flips the bits of its history
     local_clicks      every client names an interest and clicks, at random
+    sensitive_clicks  the same for sensitive categories alone
     published         the papers' own, for mode = "paper"
     published_personal  the same, where clients add noise for epsilons of their own
     published_news    the same, for PrivateRec and its rival
@@ -36,6 +37,7 @@ from tacit.privacy.published_news import (
     PublishedGradientNoise,
 )
 from tacit.privacy.published_personal import PublishedPersonalNoise
+from tacit.privacy.sensitive_clicks import SensitiveClicks
 from tacit.privacy.unprotected import UNPROTECTED, Unprotected
 
 __all__ = [
@@ -53,5 +55,6 @@ __all__ = [
     "PublishedGradientNoise",
     "PublishedPersonalNoise",
     "PublishedVotes",
+    "SensitiveClicks",
     "Unprotected",
 ]

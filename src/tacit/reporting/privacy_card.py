@@ -262,9 +262,11 @@ def _serving(card: Json) -> str:
             "Lists are ranked on the device from public candidates: being served sends "
             "nothing and costs nothing."
         )
+    is_claimed = serving.get("noise") == "paper"
     lead = (
-        f"A server ranks, from a query in mode '{serving['mode']}' of epsilon "
-        f"{serving['epsilon']:g}. A fresh query leaves every "
+        f"A server ranks, from a query in mode '{serving['mode']}' of "
+        f"{'a claimed ' if is_claimed else ''}epsilon {serving['epsilon']:g}"
+        f"{_what_leaves(serving)}. A fresh query leaves every "
         f"{serving['refresh_days']} days at most, and is used until the next. Queries "
         "add to the cost of taking part. Only the server that ranks sees them; for "
         "readers of the model the figure is an upper bound."
@@ -272,6 +274,11 @@ def _serving(card: Json) -> str:
     if card.get("both"):
         lead += " For a user of the earlier runs their cost comes on top."
     return elements.paragraph(lead) + elements.table(tables.served(serving))
+
+
+def _what_leaves(serving: Json) -> str:
+    """What noise a query has, and on what; cards of before do not say."""
+    return f": {serving['query']}" if "query" in serving else ""
 
 
 def _groups(budget: Json) -> tuple[str, ...]:

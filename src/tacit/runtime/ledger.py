@@ -147,6 +147,7 @@ def _line(
         prefers_pure=prefers_pure,
     )
     unit, view = name
+    claims = [(cell.published_epsilon, n) for _, cell, n in made(taken, name)]
     return Statement(
         what="everything so far",
         seen_by=joined(release.seen_by for release, _, _ in made(taken, name)),
@@ -162,6 +163,8 @@ def _line(
         epsilon=found.epsilon,
         reason=found.reason,
         channel=only_channel(release for release, _, _ in made(taken, name)),
+        # Of several releases together a paper claims nothing.
+        published_epsilon=claims[0][0] if [n for _, n in claims] == [1] else None,
     )
 
 

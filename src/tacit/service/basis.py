@@ -21,11 +21,13 @@ from tacit.keys import Key
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import GaussianAttention, LaplaceAttention
 from tacit.mechanisms.private_vector import PrivateVector
+from tacit.mechanisms.published import PublishedAttention, PublishedVector
 from tacit.serving.interests import Interests
 from tacit.serving.linear_decoder import LinearDecoder
 from tacit.serving.noisy_attention import NoisyAttention
 from tacit.serving.noisy_vector import NoisyVector
 from tacit.serving.query_mechanism import InterestResponse, QueryMechanism
+from tacit.serving.trained_basis import TrainedBasis
 from tacit.tensors import read_tensors
 from tacit.tree import Array
 
@@ -35,8 +37,9 @@ _PARTS: dict[str, Any] = {
     part.__name__: part
     for part in (
         *_MECHANISMS,
-        *(Interests, LinearDecoder, Padding),
+        *(Interests, TrainedBasis, LinearDecoder, Padding),
         *(GaussianAttention, LaplaceAttention, PrivateVector),
+        *(PublishedAttention, PublishedVector),
     )
 }
 _FACTS = "mechanism"  # the key of the only metadata

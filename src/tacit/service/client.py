@@ -50,6 +50,7 @@ from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_account import outlook, run_name
 from tacit.serving.serving_client import ServingClient
 from tacit.serving.topk import Best
+from tacit.serving.trained_basis import basis_size
 
 try:
     import httpx
@@ -170,6 +171,9 @@ class Connection:
             raise BadMessage(f"{self.url} describes other queries than its basis makes")
         if mechanism.nobody.shape != space.vectors.shape[1:]:
             raise BadMessage(f"{self.url} has a basis for other items than it serves")
+        if mechanism.has_trained_basis and not basis_size(self.recommender.method):
+            name = type(self.recommender.method).__name__
+            raise BadMessage(f"{self.url} has a basis that {name} did not train")
         return found
 
     # lists

@@ -13,6 +13,7 @@ Where a server ranks, a client says as little as a budget allows:
     queryable         the vectors of a model's items and users
     population        invented users, from a public model alone
     interests         groups of like-minded users, from public or released numbers
+    trained_basis     a basis that training made, in the place of invented interests
     released_interests  means and shares of real users, as a release of its own
     query_mechanism   user vector -> what is said -> user vector, and what it costs: krr
     noisy_attention   the same for dpa;   noisy_vector   for vdp

@@ -55,6 +55,16 @@ class Interests:
         """The cosine of each user's direction with each interest, from -1 to 1."""
         return _unit((users - self.mean) @ self.axes) @ self.directions.T
 
+    def temperature(self, users: Users) -> float:
+        """What closeness is divided by in attention, for users like these.
+
+        The strongest interest of half of them has e² times the attention of the next
+        one, or more: flatter attention drowns in the noise.
+        """
+        close = np.sort(self.closeness(users), axis=1)
+        apart = float(np.median(close[:, -1] - close[:, -2]))
+        return max(apart / 2.0, 1e-12)
+
     def nearest(self, users: Users) -> Int64[np.ndarray, "users"]:
         """The strongest interest of each user."""
         return self.closeness(users).argmax(axis=1)

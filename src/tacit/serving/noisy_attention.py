@@ -1,5 +1,8 @@
 """`dpa`: noisy attention over public interests, and two ways to read it.
 
+Interests are a basis that training made (`trained_basis`), where the method has one, or
+else groups of invented users (`interests`).
+
 a       attention of a user: softmax of closeness to the interests over a
         temperature, all of it public but the user vector
 s       what is said: a cut to norm theta, with noise (`private_attention`)
@@ -12,6 +15,7 @@ regression   user vector  m + C (A + v I)^-1 (s - E a),  the best linear estimat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -31,11 +35,13 @@ from tacit.mechanisms.private_attention import (
     normalized,
     to_weights,
 )
+from tacit.mechanisms.published import PublishedAttention
 from tacit.release import Unit
 from tacit.serving.interests import Interests, Users
 from tacit.serving.linear_decoder import LinearDecoder
 from tacit.serving.query import Mode
-from tacit.serving.query_mechanism import FLOAT_NOISE, Said
+from tacit.serving.query_mechanism import FLOAT_NOISE, Said, printed_noise
+from tacit.serving.trained_basis import TrainedBasis
 from tacit.tree import Arrays
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ if TYPE_CHECKING:
 
 Reading = Literal["softplus", "regression"]
 Pads = Literal["all", "sensitive"]
-Attention = GaussianAttention | LaplaceAttention
+Attention = GaussianAttention | LaplaceAttention | PublishedAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +64,7 @@ class NoisyAttention:
     """
 
     attention: Attention
-    interests: Interests
+    interests: Interests | TrainedBasis
     temperature: float
     decoder: LinearDecoder
     reading: Reading = "regression"
@@ -79,7 +85,7 @@ class NoisyAttention:
     def fitted(
         cls,
         epsilon: float,
-        interests: Interests,
+        interests: Interests | TrainedBasis,
         users: Users,
         *,
         delta: float = 0.0,
@@ -89,13 +95,9 @@ class NoisyAttention:
     ) -> NoisyAttention:
         """The mechanism for users like these, who must be public or released.
 
-        By the temperature, the strongest interest of half of them has e² times the
-        attention of the next one, or more: flatter attention drowns in the noise. theta
-        is the median norm of their attention, so that half of them lose nothing.
+        theta is the median norm of their attention, so that half of them lose nothing.
         """
-        close = np.sort(interests.closeness(users), axis=1)
-        apart = float(np.median(close[:, -1] - close[:, -2]))
-        temperature = max(apart / 2.0, 1e-12)
+        temperature = interests.temperature(users)
         own = attention_of(interests, users, temperature=temperature)
         theta = float(np.median(np.linalg.norm(own, axis=1)))
         attention: Attention
@@ -108,6 +110,30 @@ class NoisyAttention:
         cut = clip_attention(own, theta=theta)
         decoder = LinearDecoder.fitted(cut, users, variance=attention.variance)
         return cls(attention, interests, temperature, decoder, reading, padding, pads)
+
+    @classmethod
+    def printed(
+        cls,
+        epsilon: float,
+        basis: TrainedBasis,
+        *,
+        theta: float,
+        delta: float = 0.0,
+        padding: Padding | None = None,
+        pads: Pads = "all",
+    ) -> NoisyAttention:
+        """Algorithm 2 with the noise that it prints for this epsilon and padding.
+
+        The server applies SoftPlus, where line 10 has the client do it: the ranking is
+        the same, and so is whatever is proven.
+        """
+        p = 0.0 if padding is None else padding.probability
+        attention = PublishedAttention(
+            epsilon, len(basis), theta=theta, delta=delta, padding=p
+        )
+        nothing = np.zeros(len(basis))
+        unread = LinearDecoder(nothing, np.zeros_like(basis.basis), basis.mean)
+        return cls(attention, basis, 1.0, unread, "softplus", padding, pads)
 
     @property
     def mode(self) -> Mode:
@@ -130,16 +156,33 @@ class NoisyAttention:
 
     @property
     def nobody(self) -> Float64[np.ndarray, "factors"]:
-        """The mean user vector of all."""
+        """The mean user vector of all, or that of the padding item alone."""
         return self.interests.mean
+
+    @property
+    def has_trained_basis(self) -> bool:
+        """Whether clients encode their histories for a basis that training made."""
+        return isinstance(self.interests, TrainedBasis)
+
+    @property
+    def claimed(self) -> float | None:
+        """What the paper claims for one interaction and query, if it prints the noise.
+
+        It is never called epsilon.
+        """
+        published = isinstance(self.attention, PublishedAttention)
+        return self.attention.epsilon if published else None
 
     @property
     def reason(self) -> str:
         """Why the guarantee holds, for the account."""
-        kind = (
-            "Gaussian" if isinstance(self.attention, GaussianAttention) else "Laplace"
+        return attention_reason(
+            len(self.interests),
+            is_gaussian=isinstance(self.attention, GaussianAttention)
+            or bool(getattr(self.attention, "delta", 0.0)),
+            has_trained_basis=self.has_trained_basis,
+            claimed=self.claimed,
         )
-        return f"{kind} noise on attention over {len(self.interests)} interests"
 
     @property
     def assumes(self) -> tuple[Code, ...]:
@@ -153,6 +196,8 @@ class NoisyAttention:
         one is that somebody looks for.
         """
         event = self.attention.event
+        if self.claimed is not None and math.isinf(self.claimed):
+            return event
         if self.padding is None or unit is Unit.USER or self.pads == "sensitive":
             return event
         return self.padding.item_event(event)
@@ -188,8 +233,21 @@ class NoisyAttention:
 
 
 def attention_of(
-    interests: Interests, users: Users, *, temperature: float
+    interests: Interests | TrainedBasis, users: Users, *, temperature: float
 ) -> Float64[np.ndarray, "users interests"]:
     """The softmax of closeness over the temperature: weights that sum to one."""
     close = interests.closeness(users) / temperature
     return normalized(np.exp(close - close.max(axis=1, keepdims=True)))
+
+
+def attention_reason(
+    interests: int,
+    *,
+    is_gaussian: bool,
+    has_trained_basis: bool,
+    claimed: float | None,
+) -> str:
+    """Why the guarantee of noisy attention holds, or what there is instead of one."""
+    kind = "Gaussian" if is_gaussian else "Laplace"
+    over = "basis vectors that training made" if has_trained_basis else "interests"
+    return f"{printed_noise(kind, claimed)} on attention over {interests} {over}"

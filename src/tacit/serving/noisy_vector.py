@@ -1,6 +1,7 @@
 """`vdp`: the noisy user vector itself, whole or after a public projection.
 
     whole       s = u cut to norm theta, with noise; the server ranks with s as it is
+    printed     the same with the paper's own theta and noise
     projected   s = P (u - m) cut to norm theta, with noise, P the axes along which
                 users differ most; the server ranks with the best linear estimate
 
@@ -21,11 +22,12 @@ from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.private_vector import PrivateVector, cut
+from tacit.mechanisms.published import PublishedVector
 from tacit.release import Unit
 from tacit.serving.interests import Users
 from tacit.serving.linear_decoder import LinearDecoder
 from tacit.serving.query import Mode
-from tacit.serving.query_mechanism import FLOAT_NOISE, Said
+from tacit.serving.query_mechanism import FLOAT_NOISE, Said, printed_noise
 from tacit.tree import Arrays
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class NoisyVector:
     Source: Liu et al. 2022, section 3.2.1.
     """
 
-    vector: PrivateVector
+    vector: PrivateVector | PublishedVector
     axes: Float64[np.ndarray, "factors numbers"]
     centre: Float64[np.ndarray, "factors"]
     decoder: LinearDecoder
@@ -54,13 +56,20 @@ class NoisyVector:
         """
         d = users.shape[1]
         theta = float(np.median(np.linalg.norm(users, axis=1)))
-        nothing = np.zeros(d)
-        return cls(
-            PrivateVector(epsilon, d, theta=theta, delta=delta),
-            np.eye(d),
-            nothing,
-            LinearDecoder(nothing, np.eye(d), nothing),
-        )
+        return cls._as_it_is(PrivateVector(epsilon, d, theta=theta, delta=delta))
+
+    @classmethod
+    def printed(
+        cls, epsilon: float, width: int, *, theta: float, delta: float = 0.0
+    ) -> NoisyVector:
+        """VDP, the paper's baseline, with the noise that it prints for this epsilon."""
+        return cls._as_it_is(PublishedVector(epsilon, width, theta=theta, delta=delta))
+
+    @classmethod
+    def _as_it_is(cls, vector: PrivateVector | PublishedVector) -> NoisyVector:
+        """Nothing is projected, and the server takes for the user what it is told."""
+        nothing, same = np.zeros(vector.width), np.eye(vector.width)
+        return cls(vector, same, nothing, LinearDecoder(nothing, same, nothing))
 
     @classmethod
     def projected(
@@ -119,11 +128,25 @@ class NoisyVector:
     def reason(self) -> str:
         """Why the guarantee holds, for the account."""
         kind = "Gaussian" if self.vector.delta else "Laplace"
-        return f"{kind} noise on {self.width} numbers of the user vector"
+        noise = printed_noise(kind, self.claimed)
+        return f"{noise} on {self.width} numbers of the user vector"
 
     @property
     def padding(self) -> None:
         """Histories are not padded."""
+
+    @property
+    def has_trained_basis(self) -> bool:
+        """A user vector is said without any basis."""
+        return False
+
+    @property
+    def claimed(self) -> float | None:
+        """What the paper claims for one interaction and query, if it prints the noise.
+
+        It is never called epsilon.
+        """
+        return self.vector.epsilon if isinstance(self.vector, PublishedVector) else None
 
     @property
     def assumes(self) -> tuple[Code, ...]:

@@ -10,6 +10,7 @@ A mechanism is public and the same on both sides: client and server hold one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +67,17 @@ class QueryMechanism(Protocol):
     @property
     def padding(self) -> Padding | None:
         """How clients pad their histories before they become vectors, if they do."""
+
+    @property
+    def has_trained_basis(self) -> bool:
+        """Whether clients encode their histories for a basis that training made."""
+
+    @property
+    def claimed(self) -> float | None:
+        """What a paper claims for one interaction and query, where its noise is used.
+
+        It is never called epsilon.
+        """
 
     @property
     def assumes(self) -> tuple[Code, ...]:
@@ -152,6 +164,15 @@ class InterestResponse:
         """Histories are not padded."""
 
     @property
+    def has_trained_basis(self) -> bool:
+        """Interests are those of invented users, or a release."""
+        return False
+
+    @property
+    def claimed(self) -> None:
+        """No paper claims anything for it."""
+
+    @property
     def assumes(self) -> tuple[Code, ...]:
         """Nothing: the response is drawn in whole numbers."""
         return ()
@@ -189,3 +210,15 @@ class InterestResponse:
         """The user vector that stands for each report; a server asks for it often."""
         weights = self.response.likelihoods().T * self.interests.shares
         return weights @ self.interests.means / weights.sum(axis=1, keepdims=True)
+
+
+def printed_noise(kind: str, claimed: float | None) -> str:
+    """What the noise of a query is called: as needed, as printed, or none at all."""
+    if claimed is None:
+        return f"{kind} noise"
+    if math.isinf(claimed):
+        return "no noise at all (the paper's epsilon of infinity)"
+    return (
+        f"{kind} noise as the paper prints it for a claimed {claimed:g}, accounted for "
+        "as it is (docs/errata/privaterec.md),"
+    )

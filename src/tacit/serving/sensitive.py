@@ -36,9 +36,8 @@ from jaxtyping import Bool
 
 from tacit import check
 from tacit.data.catalog import Catalog
-from tacit.data.features import Categories, Category
+from tacit.data.marked_items import check_labels, marked_items
 from tacit.data.shards import Shards
-from tacit.errors import BadValue
 from tacit.mechanisms.padding import Padding
 
 
@@ -84,22 +83,12 @@ class Marks:
         protection: Protection = Protection.ALL,
     ) -> Marks:
         """Marks on this catalog; an unknown feature or category is refused by name."""
-        labels = _column(catalog, feature).labels
-        for name in sensitive:
-            if name not in set(labels):
-                raise BadValue(f"category {check.unknown(name, [*labels])}")
+        check_labels(catalog, feature, sensitive)
         return cls(feature, frozenset(sensitive), protection)
 
     def is_sensitive(self, catalog: Catalog) -> Bool[np.ndarray, "items"]:
         """Which items of the catalog the user wants protected."""
-        column = _column(catalog, self.feature)
-        marked = np.array([label in self.sensitive for label in column.labels], bool)
-        if isinstance(column, Category):
-            # A code below zero stands for an unknown category.
-            return np.where(column.codes < 0, True, marked[column.codes])
-        found = np.zeros(len(catalog), bool)
-        np.logical_or.at(found, column.codes.owners, marked[column.codes.values])
-        return found | (column.codes.lengths == 0)
+        return marked_items(catalog, self.feature, self.sensitive)
 
     def encoded(self, catalog: Catalog, history: Shards) -> Shards:
         """What enters the encoder: the whole history, or its open items only."""
@@ -156,19 +145,3 @@ def without(history: Shards, is_left_out: Bool[np.ndarray, "items"]) -> Shards:
         None if history.times is None else history.times[keeps],
         history.n_items,
     )
-
-
-def _column(catalog: Catalog, feature: str) -> Category | Categories:
-    column = catalog.features.get(feature)
-    if not isinstance(column, Category | Categories):
-        kinds = [
-            name
-            for name, one in catalog.features.items()
-            if isinstance(one, Category | Categories)
-        ]
-        raise BadValue(
-            f"feature {check.unknown(feature, kinds)}"
-            if kinds
-            else f"feature '{feature}' is not known: the items have no categories"
-        )
-    return column

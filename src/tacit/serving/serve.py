@@ -23,12 +23,14 @@ from tacit.keys import Key
 from tacit.mechanisms.padding import Padding
 from tacit.release import Unit
 from tacit.serving.query import Query
+from tacit.serving.query_mechanism import QueryMechanism
 from tacit.serving.queryable import queryable
 from tacit.serving.recommender import Holding, Recommendation, Recommender
 from tacit.serving.sensitive import Marks, Protection
 from tacit.serving.served_model import ServedModel
 from tacit.serving.serving_client import ServingClient, Unasked, Vector
 from tacit.serving.topk import Best
+from tacit.serving.trained_basis import encodings_of
 
 OVERFETCH = 4  # times k items are asked for; the client leaves out what it has
 
@@ -48,18 +50,23 @@ def vector_of(
     recommender: Recommender,
     history: Sequence[str] | Holding,
     *,
-    padding: Padding | None = None,
+    mechanism: QueryMechanism | None = None,
     marks: Marks | None = None,
 ) -> Vector:
     """The private user vector of a history; it stays on the client.
 
-    With padding, that of the history in which some interactions are public ones. What
-    enters it, and what may be padded, follows from the user's marks.
+    It is the one that queries of this mechanism are made of. If it pads, some
+    interactions of the history are public ones: the padding item, for a basis that
+    training made, or else random items. What enters the vector, and what may be padded,
+    follows from the user's marks.
     """
     held, catalog = recommender.holding(history), recommender.catalog
     shard = held.shard if marks is None else marks.encoded(catalog, held.shard)
+    padding = None if mechanism is None else mechanism.padding
+    only = None if marks is None else marks.may_be_padded(catalog)
+    if mechanism is not None and mechanism.has_trained_basis:
+        return encodings_of(recommender, shard, padding=padding, only=only)[0]
     if padding is not None:
-        only = None if marks is None else marks.may_be_padded(catalog)
         liked = recommender.method.liked
         shard = padded(shard, padding, Key.from_os(), value=liked, only=only)
     tastes = recommender.taste(replace(held, shard=shard)).tastes
@@ -109,9 +116,9 @@ def serve(
     """
     check.count(k=k, overfetch=overfetch)
     _refuse_unstated(marks, client.model)
-    padding = client.model.mechanism.padding
+    mechanism = client.model.mechanism
     query = client.query(
-        lambda: vector_of(recommender, history, padding=padding, marks=marks)
+        lambda: vector_of(recommender, history, mechanism=mechanism, marks=marks)
     )
     if isinstance(query, Unasked):
         return Served(recommender.recommend(history, k), "client", query.reason)
@@ -137,8 +144,7 @@ def trial(
     """
     check.count(k=k, overfetch=overfetch)
     _refuse_unstated(marks, model)
-    padding = model.mechanism.padding
-    user = vector_of(recommender, history, padding=padding, marks=marks)
+    user = vector_of(recommender, history, mechanism=model.mechanism, marks=marks)
     [query] = model.release(user[None], Key.from_os().alone())
     best = ask(query, min(k * overfetch, len(recommender.catalog)))
     return without_held(recommender, history, best)[:k]

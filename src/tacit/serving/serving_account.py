@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from tacit import check
@@ -38,6 +39,10 @@ class Queries(Protocol):
         """Why their guarantee holds."""
 
     @property
+    def claimed(self) -> float | None:
+        """What a paper claims for one interaction and query; never called epsilon."""
+
+    @property
     def assumes(self) -> tuple[Code, ...]:
         """What it rests on besides the client."""
 
@@ -51,24 +56,35 @@ def release_of(queries: Queries, times: int = 1) -> Release:
     Every client protects its own query, so whoever looks sees the same.
     """
     check.count(times=times)
-    cells = {}
-    for unit, view in CELLS:
-        each = queries.event(unit)
-        cells[unit, view] = Cell(
-            Standing.PROVEN,
-            f"{queries.reason} (docs/serving.md)",
-            composed(each, times),
-            Adjacency.REPLACE_ONE,
-            queries.assumes,
-            each=each,
-            is_local=True,
-        )
+    cells = {(unit, view): _cell(queries, unit, times) for unit, view in CELLS}
     return Release(
         f"query for a list ({queries.mode})",
         "the server that ranks",
         "once per refresh period",
         cells,
         channel="direct",
+    )
+
+
+def _cell(queries: Queries, unit: Unit, times: int) -> Cell:
+    """What is proven for this unit; beside it, for one interaction, a paper's claim."""
+    from tacit.accounting.dp_events import NonPrivateDpEvent
+
+    each, reason = queries.event(unit), f"{queries.reason} (docs/serving.md)"
+    if isinstance(each, NonPrivateDpEvent):
+        return Cell.none("bare_reports", reason)
+    cell = Cell(
+        Standing.PROVEN,
+        reason,
+        composed(each, times),
+        Adjacency.REPLACE_ONE,
+        queries.assumes,
+        each=each,
+        is_local=True,
+    )
+    # The claim is for one interaction; for a whole user there is none.
+    return (
+        cell if unit is Unit.USER else replace(cell, published_epsilon=queries.claimed)
     )
 
 

@@ -8,6 +8,7 @@
     PublishedLabels      PrivateRec, Alg. 3  nothing: the click is always a candidate
     PublishedGradient    DP-FedRec           eps sqrt(d) for d numbers at delta 0; with
                                              a delta eps² / 2-zCDP, at the user level
+    PublishedVector      PrivateRec, VDP     the same, of a user vector to be served
     PublishedClipping    DP-PrivRec, Alg. 2  a bit that is always 1, a bound that falls
                                              whatever happens, noise that the step size
                                              does not scale
@@ -36,6 +37,7 @@ from tacit.mechanisms.published.privaterec import (
     PublishedAttention,
     PublishedGradient,
     PublishedLabels,
+    PublishedVector,
 )
 from tacit.mechanisms.published.privrec import PublishedClipping, PublishedSum
 
@@ -46,6 +48,7 @@ __all__ = [
     "PublishedGradient",
     "PublishedLabels",
     "PublishedSum",
+    "PublishedVector",
     "bisected",
     "classic_sigma",
     "clip_error",

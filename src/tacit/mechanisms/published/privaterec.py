@@ -5,17 +5,20 @@ All three as printed: the first two are PrivateRec's, the last is its rival DP-F
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
 from tacit import check
 from tacit.data.ragged import Ragged
+from tacit.errors import BadValue
 from tacit.keys import Keys
 from tacit.mechanisms.clipping import clip_by_norm
+from tacit.mechanisms.gaussian import normals
 from tacit.mechanisms.label_choice import impression_sizes, negatives, with_labels
 from tacit.mechanisms.padding import Padding
 from tacit.mechanisms.private_attention import (
@@ -56,7 +59,9 @@ class PublishedAttention:
     clip: float | None = None  # of line 8; None: theta
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon, theta=self.theta, clip=self.bound)
+        if not math.isinf(self.epsilon):
+            check.positive(epsilon=self.epsilon)
+        check.positive(theta=self.theta, clip=self.bound)
         check.count(interests=self.interests)
         check.at_least(2, interests=self.interests)
         check.not_negative(delta=self.delta, padding=self.padding)
@@ -67,8 +72,10 @@ class PublishedAttention:
     def noise(self) -> float:
         """The standard deviation of Gaussian noise, or the mean size of Laplace noise.
 
-        Line 9; section 3.2.1 for Laplace.
+        Line 9; section 3.2.1 for Laplace. At an infinite epsilon there is none.
         """
+        if math.isinf(self.epsilon):
+            return 0.0
         eps0 = self.epsilon
         if self.padding:
             eps0 = Padding(self.padding).inner_epsilon(self.epsilon)
@@ -86,8 +93,11 @@ class PublishedAttention:
     @property
     def event(self) -> DpEvent:
         """The event of its actual noise, for a whole user under replace_one."""
+        from tacit.accounting.dp_events import NonPrivateDpEvent
         from tacit.accounting.events import local_gaussian, pure_local
 
+        if not self.noise:
+            return NonPrivateDpEvent()
         if self.delta:
             return local_gaussian(self.noise, diameter=l2_sensitivity(self.bound))
         apart = l1_sensitivity(self.bound, interests=self.interests)
@@ -96,12 +106,20 @@ class PublishedAttention:
     def drawn(self, keys: Keys) -> Weights:
         """Line 9: the noise on each weight of each client."""
         key, n = keys.at("noise"), self.interests
-        return self.noise * (key.normal(n) if self.delta else laplace(key, n))
+        return self.noise * (normals(key, n) if self.delta else laplace(key, n))
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise on each weight."""
+        return self.noise**2 * (1.0 if self.delta else 2.0)
+
+    def noisy(self, attention: Attention, keys: Keys) -> Weights:
+        """The clipped attention with its noise; what follows is post-processing."""
+        return clip_attention(attention, theta=self.bound) + self.drawn(keys)
 
     def privatize(self, attention: Attention, keys: Keys) -> Weights:
         """One noisy distribution over the interests per client."""
-        clipped = clip_attention(attention, theta=self.bound)
-        return to_weights(clipped + self.drawn(keys))
+        return to_weights(self.noisy(attention, keys))
 
 
 @dataclass(frozen=True)
@@ -165,7 +183,8 @@ class PublishedLabels:
 class PublishedGradient:
     """DP-FedRec's gradient: clipped to length theta, with noise on every number.
 
-    Laplace noise of scale 2 theta / epsilon, or Gaussian noise if delta is above 0.
+    Laplace noise of scale 2 theta / epsilon, or Gaussian noise if delta is above 0. The
+    same is done with a user vector to be served (`PublishedVector`).
 
     Guarantee: `event` for the whole user, whatever the number d of weights. Laplace
         noise would need an L1 sensitivity, which after a clip in L2 is
@@ -184,12 +203,16 @@ class PublishedGradient:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        check.positive(epsilon=self.epsilon, theta=self.theta)
+        if not math.isinf(self.epsilon):
+            check.positive(epsilon=self.epsilon)
+        check.positive(theta=self.theta)
         check.not_negative(delta=self.delta)
 
     @property
     def noise(self) -> float:
         """The mean size of Laplace noise, or the deviation of Gaussian noise."""
+        if math.isinf(self.epsilon):
+            return 0.0
         if not self.delta:
             return 2 * self.theta / self.epsilon
         return classic_sigma(self.epsilon, delta=self.delta, sensitivity=2 * self.theta)
@@ -197,9 +220,11 @@ class PublishedGradient:
     @property
     def event(self) -> DpEvent:
         """The event of one gradient, for a whole user under replace_one."""
-        from tacit.accounting.dp_events import ZCDpEvent
+        from tacit.accounting.dp_events import NonPrivateDpEvent, ZCDpEvent
         from tacit.accounting.events import local_gaussian
 
+        if not self.noise:
+            return NonPrivateDpEvent()
         if self.delta:
             return local_gaussian(self.noise, diameter=2 * self.theta)
         return ZCDpEvent(self.epsilon**2 / 2)
@@ -217,5 +242,60 @@ class PublishedGradient:
     def _noisy(self, values: Array, keys: Keys) -> Array:
         flat = values.reshape(len(values), -1)
         n = flat.shape[1]
-        drawn = keys.normal(n) if self.delta else laplace(keys, n)
+        drawn = normals(keys, n) if self.delta else laplace(keys, n)
         return (flat + self.noise * drawn).reshape(values.shape)
+
+
+@dataclass(frozen=True)
+class PublishedVector:
+    """VDP: a user vector clipped to length theta, with noise on each of its numbers.
+
+    Guarantee: that of `PublishedGradient`, whose noise it is, for the whole user. Of
+        Laplace noise the event is epsilon sqrt(d), pure, where that is less at a delta
+        of 1e-6, and else epsilon² / 2-zCDP: both hold.
+    Source: Liu et al. 2022, Section 3.2.1; theta in serving is .001 (Section 4).
+    """
+
+    epsilon: float
+    width: int
+    _: KW_ONLY
+    theta: float = 0.001
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check.count(width=self.width)
+        _ = self._printed  # refuses what cannot be
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise on each number."""
+        return self._printed.noise**2 * (1.0 if self.delta else 2.0)
+
+    @property
+    def event(self) -> DpEvent:
+        """The event of one vector, for a whole user under replace_one."""
+        from tacit.accounting.events import pure_local
+
+        if self.delta or math.isinf(self.epsilon):
+            return self._printed.event
+        # rho-zCDP is rho + 2 sqrt(rho log(1/delta)), with rho half of epsilon².
+        root, least = math.sqrt(self.width), math.sqrt(2 * math.log(1e6))
+        if root <= self.epsilon / 2 + least:
+            return pure_local(self.epsilon * root)
+        return self._printed.event
+
+    def noisy(
+        self, vectors: Float[np.ndarray, "clients numbers"], keys: Keys
+    ) -> Float64[np.ndarray, "clients numbers"]:
+        """Each client's vector, clipped and made noisy."""
+        if vectors.shape != (len(keys), self.width):
+            raise BadValue(
+                f"vectors of shape {vectors.shape}; needed is "
+                f"{(len(keys), self.width)}: {self.width} numbers for each client"
+            )
+        raw = Tree.dense(user=vectors.astype(np.float64))
+        return self._printed.privatize(raw, keys)["user"]
+
+    @property
+    def _printed(self) -> PublishedGradient:
+        return PublishedGradient(self.epsilon, theta=self.theta, delta=self.delta)
