@@ -67,8 +67,8 @@ def parse(archive: Path) -> Dataset:
         raise BadData(archive, None, f"{problem}; get it whole")
     ids, catalog = titles
     for movie in log.rated.difference(ids.tolist()):
-        file, line = log.begun[movie]
-        raise BadData(file, line, f"movie {movie} is not among the titles")
+        where, line = log.begun[movie]
+        raise BadData(where, line, f"movie {movie} is not among the titles")
     rows = np.flatnonzero(np.isin(ids, [*log.rated]))
     items = _numbered(_joined(log.movies), ids[rows])
     customers = _joined(log.customers)
@@ -144,6 +144,8 @@ class _Log:
         at = np.flatnonzero(~is_head)
         if movie < 0 and len(at) and not is_head[0]:
             raise BadData(file, line, "a rating must follow a line 'movie:'")
+        if not len(at):  # only lines 'movie:'
+            return numbers[-1], len(ends)
         customers, stars, days, is_bad = _ratings(text, starts[at], ends[at])
         if is_bad.any():
             row = int(at[is_bad.argmax()])
@@ -222,6 +224,8 @@ def _titles(file: ReleaseFile) -> tuple[Ids, Catalog]:
             raise BadData(file.label, line, f"number {number} occurs twice")
         known = float("nan") if year == _UNKNOWN else float(year)
         found[int(number)] = (known, title)
+    if not found:
+        raise BadData(file.label, None, "is empty; expected 'number,year,title'")
     ids = np.fromiter(found, np.int64, len(found))
     years = np.array([year for year, _ in found.values()], np.float32)
     titles = Strings.of([title for _, title in found.values()])
