@@ -183,7 +183,8 @@ def _ratings(
     Every field but the customer has a fixed width, counted from the end.
     """
     cut = ends - _TAIL
-    tail = text[np.maximum(cut, 0)[:, None] + np.arange(_TAIL)]
+    places = np.maximum(cut, 0)[:, None] + np.arange(_TAIL)
+    tail = text[np.minimum(places, len(text) - 1)]  # of a line that is too short
     customers, _, is_bad = numbers_at(text, starts, np.maximum(cut, starts), False)
     is_bad |= (cut < starts) | (customers >= 2**31)
     for place, mark in ((0, _COMMA), (2, _COMMA), (7, _DASH), (10, _DASH)):
