@@ -110,6 +110,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "models/feature_mlp/test_training.py",
         "against the literal loop",
     ),
+    "data/parsing/release_files": (
+        "data/sources/test_netflix.py",
+        "one way to hold each form",
+    ),
     "models/feature_mlp/torch_twin": (
         "models/feature_mlp/test_network.py",
         "torch's gradients are the network's",

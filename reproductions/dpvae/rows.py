@@ -9,7 +9,14 @@ from tacit.release import View
 from tacit.reproduction.cells import Found, Results
 from tacit.reproduction.chance import best_by_chance
 from tacit.reproduction.claims import Chance, is_above, is_learnt
-from tacit.reproduction.tables import Claim, ReproducedTable, Reproduction, Row, is_near
+from tacit.reproduction.tables import (
+    DIVERGED,
+    Claim,
+    ReproducedTable,
+    Reproduction,
+    Row,
+    is_near,
+)
 
 from .benches import MAIN, METRICS, MOST_EPSILON, PUBLISHED, Bench, Data
 from .noise import noise_of_batch
@@ -79,7 +86,7 @@ def budget(found: Found, sound: Found | None = None) -> str:
     the model.
     """
     if not found.runs:
-        return "not private"
+        return "not private" if math.isfinite(found.mean(MAIN)) else DIVERGED
     if (printed := printed_epsilon(found)) is None:
         own = found.spent(View.RELEASE)
         return "not private" if own is None else f"proved {own:.2f}"
@@ -87,14 +94,14 @@ def budget(found: Found, sound: Found | None = None) -> str:
     shown = "none" if proved is None else f"{proved:,.3g}"
     also = None if sound is None else sound.spent(View.RELEASE)
     beside = "" if also is None else f"; sound mode {also:.2f}"
-    *_, last = found.runs[0].directory.rounds_logged()
+    *_, last = found.run(0).directory.rounds_logged()
     rounds = last["round"] + 1
     return f"printed {printed:g}, proved {shown} in {rounds:,} rounds{beside}"
 
 
 def printed_epsilon(found: Found) -> float | None:
     """What the paper would print for a run, from its account."""
-    lines = found.runs[0].result["epsilons"]
+    lines = found.run(0).result["epsilons"]
     return next((line["published_epsilon"] for line in lines), None)
 
 

@@ -20,6 +20,7 @@ from tacit.reproduction.claims import Chance, is_above
 from tacit.reproduction.published import Published, PublishedTable
 from tacit.reproduction.study import Table
 from tacit.reproduction.tables import (
+    DIVERGED,
     Chart,
     Claim,
     Line,
@@ -169,7 +170,9 @@ def _why(who: str, metric: str, k: int, printed: PublishedTable, reason: str) ->
 
 def spent(found: Found) -> str:
     """What a user spends in a run against whoever sees models, with its terms."""
-    lines = map(Statement.from_json, found.runs[0].result["epsilons"])
+    if not found.runs:
+        return DIVERGED
+    lines = map(Statement.from_json, found.run(0).result["epsilons"])
     [said] = (s for s in lines if (s.unit, s.view) == (Unit.USER, View.RELEASE))
     return (
         f"{epsilon(said)}; {said.unit}, {said.view} view, {said.standing}, {why(said)}"

@@ -136,7 +136,7 @@ def _strangers(
     }
     for who, cell in cells.items():
         assembled = assemble(cell.experiments()[seed])
-        state = last_state(assembled, results[cell].runs[seed].directory)
+        state = last_state(assembled, results[cell].run(seed).directory)
         scorers[who] = method_scorer(assembled, state)
         if who == "PrivRec":
             scorers[NOT_ADAPTED] = not_adapting(assembled, state)

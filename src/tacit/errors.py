@@ -7,6 +7,7 @@ TacitError
 ├── MissingData       an archive is not here: names its home page and what to do
 ├── BadMessage        bytes on the wire that are not what was agreed
 │   └── OtherVersion     a query for another model: get the model again
+├── Diverged          training left the numbers: says in which round, what to lower
 ├── Unanswered        a server that cannot be reached, or that refuses
 │   └── ChildEnded       a process that this one needs and has started is dead
 ├── BadRun            a run directory that cannot be read, resumed or overwritten
@@ -72,6 +73,30 @@ class BadMessage(TacitError):
 
 class OtherVersion(BadMessage):
     """A query that was made for another model than the one served."""
+
+
+class Diverged(BadMessage, BadValue):
+    """What was trained holds no numbers any more, or scores nothing by them.
+
+    `round` counts from 0, as in metrics.jsonl; None: while users were ranked for.
+    `lower` names the settings of steps with their values, such as `method.rate = 0.1`.
+    Both a message that nobody accepts and a value that cannot be.
+    """
+
+    def __init__(
+        self, problem: str, round: int | None = None, lower: Sequence[str] = ()
+    ) -> None:
+        self.problem, self.round, self.lower = problem, round, tuple(lower)
+        super().__init__(problem, round, self.lower)
+
+    def __str__(self) -> str:
+        when = "in ranking" if self.round is None else f"in round {self.round}"
+        steps = " or ".join(self.lower) or "the sizes of its steps"
+        return f"training diverged, seen {when}: {self.problem}; lower {steps}"
+
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain data, of which `Diverged(**data)` makes it again."""
+        return {"problem": self.problem, "round": self.round, "lower": [*self.lower]}
 
 
 class Unanswered(TacitError):

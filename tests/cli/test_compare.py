@@ -501,3 +501,29 @@ def test_what_is_missing_is_said_before_anything_is_trained(
     assert "ease needs 576 B for 12 items, and 500 B are free" in answer.err
     assert "leave ease out with --baselines popularity" in answer.err
     assert not out.exists()
+
+
+def test_a_line_that_diverges_ends_no_comparison(tacit, experiment, tmp_path):
+    """Its label says how, in the words and in every file; resuming does not retry."""
+    other = tmp_path / "diverging.toml"
+    text = experiment.read_text()
+    other.write_text(
+        text.replace('"federated_popularity"', '"fmf_ldp"\nlearning_rate = 1e9')
+    )
+    call = ("compare", experiment, other, "--seeds", "1", "--out", tmp_path / "out")
+    call += ("--set", "run.rounds=12", "--set", 'run.sampler={name = "everyone"}')
+    answer = tacit(*call, "--json")
+    assert answer.code == 0, answer.err
+    labels = {cell["label"] for cell in answer.json["cells"]}
+    assert "federated_popularity" in labels
+    assert "fmf_ldp" not in labels
+    assert "learning_rate" in answer.json["verdict"]["diverged"]["fmf_ldp"]
+    assert "fmf_ldp has no figures" in (tmp_path / "out/comparison.html").read_text()
+    again = tacit(*call, "--json")
+    assert again.json["verdict"] == answer.json["verdict"]
+    assert "fmf_ldp, seed 0" not in again.err
+    retried = tacit(*call, "--json", "--retry-diverged")
+    assert "fmf_ldp, seed 0" in retried.err
+    refused = tacit(*call, "--against", "fmf_ldp")
+    assert refused.code == 2
+    assert "has no figures" in refused.err

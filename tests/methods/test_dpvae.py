@@ -237,16 +237,38 @@ def test_whoever_has_a_broadcast_can_rank_with_it(own):
         state, _ = made.step(state)
 
 
-def test_what_a_phone_would_compute():
-    made = simulation(DpVae(**SMALL), world=checkerboard())
+@pytest.mark.parametrize(
+    "own", [SMALL, {**SMALL, "is_weighted": True}, {**PAPER, "mode": "paper"}]
+)
+def test_what_a_phone_would_compute(own):
+    made = simulation(DpVae(**own), world=checkerboard())
     state = trained_to(made, 3)
     method, told = made.method, made.method.broadcast(state.server)
     x = np.zeros((24, 12), np.float32)
-    x[made.shards.owners, made.shards.items] = 1
+    x[made.shards.owners, made.shards.items] = made.shards.values
     taste = method.represent(told, state.clients, made.shards, made.population.keys)
     expected = method.score(told, taste, Candidates.all_of(made.catalog))
     found = run(to_onnx(method.formula(told), n_items=12), x)
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("own", "reads"),
+    [
+        (SMALL, False),
+        ({**SMALL, "is_weighted": True}, True),
+        ({**PAPER, "mode": "paper"}, True),
+    ],
+)
+def test_ratings_are_read_as_published_and_where_asked_for(own, reads):
+    """What is learnt and what is ranked; without noise, so that nothing else moves."""
+    world = checkerboard()
+    stars = np.where(world.shards.items % 3 == 0, 5.0, 1.0).astype(np.float32)
+    rated = replace(world, shards=replace(world.shards, values=stars))
+    plain, other = (simulation(DpVae(**own), world=one) for one in (world, rated))
+    states = [trained_to(made, 3) for made in (plain, other)]
+    weights = [state.server.weights["decoder/0"] for state in states]
+    assert np.array_equal(*weights) != reads
 
 
 # Algorithm 3

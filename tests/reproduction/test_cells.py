@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tacit.errors import BadRun, BadValue
+from tacit.documents import read_document
+from tacit.errors import BadRun, BadValue, Diverged
 from tacit.experiment import comparison, training
 from tacit.experiment.build_report import Finished, write_report
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import read_experiment
 from tacit.experiment.training import Nobody, train
 from tacit.release import View
-from tacit.reproduction import cells
+from tacit.reproduction import cells, claims
 from tacit.reproduction.cells import Cell, Results
+from tacit.runtime.run import RunDirectory
 
 EXPERIMENT = """
 [data]
@@ -190,3 +194,79 @@ def test_extras_are_those_of_the_baseline_or_the_method(cell):
     assert cell.extras() == {}
     assert cell.beside("ials").extras() == {"implicit": "baselines"}
     assert cell.beside("popularity").extras() == {}
+
+
+# A cell that diverges
+
+
+DIVERGING = """
+[method]
+name = "fmf_ldp"
+learning_rate = 1e9
+
+[run]
+rounds = 12
+
+"""
+
+
+@pytest.fixture
+def diverging(cell: Cell) -> Cell:
+    first, last = EXPERIMENT.index("[method]"), EXPERIMENT.index("[evaluate]")
+    path = cell.experiment.with_name("diverging.toml")
+    path.write_text(EXPERIMENT[:first] + DIVERGING + EXPERIMENT[last:])
+    return Cell(path)
+
+
+def test_a_cell_that_diverges_is_written_down_and_the_others_are_made(
+    tmp_path, cell, diverging
+):
+    watch = Counted()
+    found = results(tmp_path, diverging, cell, watch=watch)
+    lost, whole = found[diverging], found[cell]
+    assert np.isnan(lost.mean("ndcg@10"))
+    assert np.isnan(lost.mean_among_all("recall@10"))
+    assert lost.spent(View.RELEASE) is None
+    assert whole.mean("ndcg@10") > 0
+    path = tmp_path / "out" / "runs" / diverging.folder / "seed-0" / "diverged.json"
+    kept = read_document(path)
+    assert kept["round"] >= 0
+    assert kept["lower"] == ["method.learning_rate = 1e+09"]
+    assert kept["settings"]["method"]["learning_rate"] == 1e9
+    [said] = found.diverged
+    assert "method.learning_rate = 1e+09" in said
+    assert f"in round {kept['round']}" in said
+    assert watch.rounds[-1] == (3, 3)
+
+
+def test_nothing_is_claimed_of_it(tmp_path, cell, diverging):
+    found = results(tmp_path, diverging, replace(cell, seeds=1))
+    pair = (found[diverging].evaluations, found[replace(cell, seeds=1)].evaluations)
+    bar = {"ndcg@10": 0.0}
+    for more, less in (pair, pair[::-1]):
+        claim = claims.is_above("better", more, less, metric="ndcg@10", chance=bar)
+        assert not claim.ok
+        close = claims.is_close(
+            "close", more, less, metric="ndcg@10", within=1.0, chance=bar
+        )
+        assert not close.ok
+    with pytest.raises(Diverged):
+        found[diverging].curve("ndcg@10")
+
+
+def test_it_is_tried_again_only_when_asked(tmp_path, diverging, monkeypatch):
+    results(tmp_path, diverging)[diverging]
+    tries = []
+
+    def count(experiment, out, **options):
+        tries.append(RunDirectory(out).checkpoint.exists())
+        return train(experiment, out, **options)
+
+    monkeypatch.setattr(comparison, "train", count)
+    again = results(tmp_path, diverging)
+    assert np.isnan(again[diverging].mean("ndcg@10"))
+    assert len(again.diverged) == 1
+    assert not tries
+    anew = Results(tmp_path / "out", [diverging], Nobody(), retry_diverged=True)
+    assert np.isnan(anew[diverging].mean("ndcg@10"))
+    assert tries == [False]  # from the start

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue, Diverged, MissingExtra
 from tacit.reproduction import reproduce
 from tacit.reproduction.cells import Cell
 from tacit.reproduction.study import Study, Table, find_studies, load_study, papers
@@ -79,3 +79,19 @@ def test_every_missing_extra_is_named_before_the_first_step(tmp_path, monkeypatc
     assert made == []
     study.reproduced(tmp_path, table="1")  # which needs neither
     assert made == ["made"]
+
+
+def test_a_table_that_needs_a_model_which_diverged_ends_no_other(tmp_path):
+    def lose(results):
+        raise Diverged("'items' has values as large as nan", 3, ("method.rate = 9",))
+
+    claim = Claim("it is so", True, "")
+    study = Study(
+        "some-paper",
+        {"1": Table(lose), "2": Table(lambda _: Reproduction((), (claim,)))},
+    )
+    found = study.reproduced(tmp_path)
+    assert found.claims == (claim,)
+    [said] = found.diverged
+    assert "round 3" in said
+    assert "method.rate = 9" in said

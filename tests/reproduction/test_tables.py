@@ -2,6 +2,7 @@
 
 import pytest
 
+from tacit.reproduction.page import render
 from tacit.reproduction.tables import (
     Chart,
     Claim,
@@ -44,3 +45,11 @@ def test_joined_keeps_everything_in_order():
     assert [table.name for table in both.tables] == ["1", "2"]
     assert [claim.text for claim in both.claims] == ["a", "b"]
     assert both.charts == (chart,)
+
+
+def test_a_figure_that_diverged_explains_itself_and_is_no_number():
+    row = Row("AUC", 0.6, float("nan"), None, ok=False)
+    found = Reproduction((ReproducedTable("1", (row,)),), (), diverged=("in round 3",))
+    assert not found.unexplained
+    assert found.to_json()["tables"][0]["rows"][0]["paper"] is None
+    assert "diverged" in render(found, "some-paper")

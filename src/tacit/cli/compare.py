@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Changes, Json
+from tacit.cli.options import Changes, Json, RetryDiverged
 from tacit.errors import BadValue
 from tacit.text import shown
 
@@ -79,6 +79,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    retry_diverged: RetryDiverged = False,
     changes: Changes = [],  # noqa: B006
     json: Json = False,
 ) -> None:
@@ -112,7 +113,7 @@ def compare(
         console.note(f"note: {sentence}")
     try:
         with console.Bar("compare") as bar:
-            found = run(grid, out, watch=bar)
+            found = run(grid, out, watch=bar, retry_diverged=retry_diverged)
     except KeyboardInterrupt:
         console.note("stopped; nothing is lost. The same command continues.")
         raise  # for the exit code 130

@@ -28,6 +28,14 @@ ExperimentFile = Annotated[
         show_default=False,
     ),
 ]
+RetryDiverged = Annotated[
+    bool,
+    typer.Option(
+        "--retry-diverged",
+        help="Train anew what diverged before. It is written down as that otherwise, "
+        "and not tried again: the same seed gives the same run.",
+    ),
+]
 Changes = Annotated[
     list[str],
     typer.Option(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Json
+from tacit.cli.options import Json, RetryDiverged
 
 if TYPE_CHECKING:
     from tacit.reporting.tables import Table
@@ -34,6 +34,7 @@ _BESIDE = (
     "se over seeds",
 )  # the rest is in the documents
 _NOTHING = "–"  # a figure that there is not
+_DIVERGED = "diverged"  # one of a training that left the numbers
 
 
 def reproduce(
@@ -74,6 +75,7 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    retry_diverged: RetryDiverged = False,
     json: Json = False,
 ) -> None:
     """Show a paper's tables: published, reproduced literally, and as we would.
@@ -94,6 +96,7 @@ def reproduce(
                 out=out,
                 studies=studies,
                 watch=bar,
+                retry_diverged=retry_diverged,
             )
     except KeyboardInterrupt:
         kept = (
@@ -106,7 +109,7 @@ def reproduce(
     if out is not None:
         _write(found, paper, out)
     if json:
-        console.print_json(found)
+        console.print_json(found.to_json())
     else:
         _print(found)
     if found.unexplained:
@@ -121,7 +124,7 @@ def _write(found: Reproduction, paper: str, out: Path) -> None:
     from tacit.files import write_atomically
     from tacit.reproduction.page import render
 
-    document = json.dumps(dataclasses.asdict(found), indent=2, ensure_ascii=False)
+    document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
     write_atomically(out / f"{paper}.json", (document + "\n").encode())
     write_atomically(out / f"{paper}.html", render(found, paper).encode())
     console.note(f"wrote {paper}.json and {paper}.html into {out}")
@@ -138,7 +141,10 @@ def _print(found: Reproduction) -> None:
         console.tell(
             wrapped(f"{claim.text}: {verdict}; {claim.evidence}", width, later="    ")
         )
-    reasons = {r.reason for t in found.tables for r in t.rows if r.reason}
+    for sentence in found.diverged:
+        console.tell(wrapped(f"DIVERGED: {sentence}", width, later="    "))
+    rows = [row for table in found.tables for row in table.rows]
+    reasons = {r.reason for r in rows if r.reason and not r.has_diverged}
     for reason in sorted(reasons):
         console.tell(wrapped(f"DIFFERS: {reason}", width, later="    "))
 
@@ -170,6 +176,8 @@ def _table(found: ReproducedTable) -> Table:
 
 
 def _verdict(row: Row) -> str:
+    if row.has_diverged:
+        return _DIVERGED
     if not row.ok:
         return "DIFFERS"
     return "" if row.published is None else "same"
@@ -178,5 +186,7 @@ def _verdict(row: Row) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return _NOTHING
+    if math.isnan(value):
+        return _DIVERGED
     # From 100 on it is a count or an epsilon that protects nobody.
     return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"

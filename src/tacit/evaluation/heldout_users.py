@@ -32,13 +32,17 @@ def chunks(heldout: Heldout, *, width: int) -> Iterator[Heldout]:
 
 
 def refuse_users(
-    heldout: Heldout, bad: Bool[np.ndarray, "users"], problem: str
+    heldout: Heldout,
+    bad: Bool[np.ndarray, "users"],
+    problem: str,
+    *,
+    error: type[BadValue] = BadValue,
 ) -> None:
     """Refuse if anybody is bad, and name the first."""
     if bad.any():
         user, count = int(heldout.users[bad][0]), int(bad.sum())
         others = f" (and {count - 1} more)" if count > 1 else ""
-        raise BadValue(f"user {user}{others} {problem}")
+        raise error(f"user {user}{others} {problem}")
 
 
 def _checked(heldout: Heldout) -> Heldout:

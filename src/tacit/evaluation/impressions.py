@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Float64
 
 from tacit.data.impressions import Impressions, Slates
 from tacit.data.ragged import offsets_of
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Diverged
 from tacit.evaluation.candidate_sets import ShownCandidates
 from tacit.evaluation.metrics import COVERAGE, Measure, parse
 from tacit.evaluation.ranking import Progress, Ranks
@@ -115,5 +115,5 @@ def _scores(score: SlateScorer, slates: Slates) -> Float64[np.ndarray, "candidat
         raise BadValue(f"scores have shape {scores.shape}, expected {expected}")
     if np.isnan(scores).any():
         row = slates.shown.owners[np.isnan(scores)][0]
-        raise BadValue(f"user {slates.users[row]} has a NaN score")
+        raise Diverged(f"user {slates.users[row]} has a NaN score")
     return scores

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout
-from tacit.errors import BadValue
+from tacit.errors import BadValue, Diverged
 from tacit.evaluation.heldout_users import chunks, refuse_users
 from tacit.kernels import dispatch
 
@@ -128,7 +128,8 @@ def score_matrix(score: Scorer, heldout: Heldout) -> Scores:
     scores = _whole_rows(score, heldout.users, heldout.history)
     wide = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     rows = np.ascontiguousarray(scores, wide)
-    refuse_users(heldout, np.isnan(rows).any(axis=1), "has a NaN score")
+    is_bad = np.isnan(rows).any(axis=1)
+    refuse_users(heldout, is_bad, "has a NaN score", error=Diverged)
     return rows
 
 
@@ -169,7 +170,7 @@ def _user_factors(
     with np.errstate(over="ignore", invalid="ignore"):
         most = np.abs(users).sum(axis=1) * np.abs(score.items).max()  # of any score
     problem = "has factors whose scores are NaN or overflow"
-    refuse_users(heldout, ~np.isfinite(most), problem)
+    refuse_users(heldout, ~np.isfinite(most), problem, error=Diverged)
     return users
 
 

@@ -3,7 +3,9 @@
     out/<method>[-epsilon-2]/seed-0[-draw-1]/   a whole run each, as of `tacit train`
     out/baselines/<name>/seed-0.json            a baseline's metrics per user
 
-Finished runs are not trained again, and those of another comparison are refused.
+Finished runs are not trained again, and those of another comparison are refused. A run
+that diverged is written down as that and not tried again unless asked; its line has no
+figures, and the others are compared.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,7 +25,7 @@ import numpy as np
 
 from tacit import check
 from tacit.documents import read_document, write_document
-from tacit.errors import BadRun, BadValue
+from tacit.errors import BadRun, BadValue, Diverged
 from tacit.experiment.assemble import COULD_BE_RELEASED, assemble, load_dataset
 from tacit.experiment.comparison_cost import Cost, cost_of_run, measure
 from tacit.experiment.comparison_grid import Contest, Grid, measured
@@ -106,6 +109,7 @@ class Comparison:
     seeds: tuple[int, ...]
     draws: int
     source: str
+    diverged: Mapping[str, str] = field(default_factory=dict)  # label -> how, and where
 
     @property
     def could_be_released(self) -> bool:
@@ -115,6 +119,8 @@ class Comparison:
     def line(self, label: str) -> Line:
         """The line of this label."""
         known = {line.label: line for line in self.lines}
+        if label in self.diverged:
+            raise BadValue(f"line '{label}' has no figures: {self.diverged[label]}")
         if label not in known:
             raise BadValue(f"line {check.unknown(label, known)}")
         return known[label]
@@ -181,24 +187,37 @@ class Comparison:
         ]
 
 
-def compare(grid: Grid, out: Path, *, watch: Watch | None = None) -> Comparison:
+def compare(
+    grid: Grid, out: Path, *, watch: Watch | None = None, retry_diverged: bool = False
+) -> Comparison:
     """Train what is missing, fit the baselines, and compare all of them.
 
     What any of them needs and this machine lacks is said before the first is trained.
+    With `retry_diverged`, runs that diverged before are trained anew.
     """
     contests, baselines = grid.contests(), grid.beside()
     # Any contest would do: all have the same data, and baselines know no noise.
     experiments = [draws[0] for draws in contests[0].runs]
     _refuse_impossible(contests, baselines, experiments, out)
     runs = grid.seeds * (grid.draws * len(contests) + len(baselines))
-    progress = Progress(watch or Nobody(), runs)
-    lines = [one for contest in contests for one in _played(contest, out, progress)]
-    lines += [
-        _judged(name, experiments, out, progress, budget=grid.budget)
-        for name in baselines
-    ]
+    progress = Progress(watch or Nobody(), runs, retry_diverged=retry_diverged)
+    lines: list[Line] = []
+    diverged: dict[str, str] = {}
+    for contest in contests:
+        try:
+            lines += _played(contest, out, progress)
+        except Diverged as error:
+            diverged[contest.label] = str(error)
+    for name in baselines:
+        try:
+            lines.append(_judged(name, experiments, out, progress, budget=grid.budget))
+        except Diverged as error:
+            diverged[name] = str(error)
     seeds = tuple(experiment.split_seed for experiment in experiments)
-    return Comparison(tuple(lines), seeds, grid.draws, experiments[0].data.name)
+    if not lines:
+        raise BadRun(f"nothing is left to compare: {'; '.join(diverged.values())}")
+    source = experiments[0].data.name
+    return Comparison(tuple(lines), seeds, grid.draws, source, diverged)
 
 
 # --- Details -------------------------------------------------------------------------
@@ -243,8 +262,11 @@ def _has_members(groups: Groups, label: str) -> bool:
 class Progress:
     """Counts finished runs for whoever looks on."""
 
-    def __init__(self, watch: Watch, total: int) -> None:
+    def __init__(
+        self, watch: Watch, total: int, *, retry_diverged: bool = False
+    ) -> None:
         self.watch, self.total, self.done = watch, total, 0
+        self.retry_diverged = retry_diverged
 
     def begins(self, what: str) -> None:
         """A run that was not there is trained now."""
@@ -355,23 +377,46 @@ def finished_run(
     page: bool = True,
     warm: bool = False,
 ) -> SavedRun:
-    """The run at `path`, trained if it is not there and continued if it began."""
+    """The run at `path`, trained if it is not there and continued if it began.
+
+    Raises `Diverged` if it did and writes that down: the same seed gives the same run.
+    """
     _refuse_links(path.parent, path)
     directory = RunDirectory(path)
+    if directory.diverged.exists():
+        _refuse_another_experiment(directory, experiment)
+        if not progress.retry_diverged:
+            progress.finished()
+            raise _diverged(directory)
+        shutil.rmtree(path)
     if not _is_finished(directory, experiment):
         progress.begins(f"{path.parent.name}, {path.name.replace('-', ' ')}")
         has_begun = directory.experiment.exists()
         watch = _OnlyTexts(progress.watch)
-        train(
-            experiment,
-            directory.path,
-            resume=has_begun,
-            watch=watch,
-            page=page,
-            warm=warm,
-        )
+        try:
+            train(experiment, path, resume=has_begun, watch=watch, page=page, warm=warm)
+        except Diverged as error:
+            facts = {"settings": experiment.resolved(), **error.to_json()}
+            write_document(directory.diverged, facts, is_private=True)
+            progress.finished()
+            raise _diverged(directory) from error
     progress.finished()
     return SavedRun(directory)
+
+
+def _diverged(directory: RunDirectory) -> Diverged:
+    """How the run diverged, as it was written down, with the place of its files."""
+    kept = read_document(directory.diverged)
+    problem = f"{directory.path.name}, {kept['problem']}"
+    return Diverged(problem, kept["round"], kept["lower"])
+
+
+def _refuse_another_experiment(directory: RunDirectory, experiment: Experiment) -> None:
+    if not SavedRun(directory).experiment.is_same_as(experiment):
+        raise BadRun(
+            f"{directory.path} was begun by another experiment, which diverged; remove "
+            "that folder, or choose another --out"
+        )
 
 
 def _refuse_links(*folders: Path) -> None:

@@ -46,6 +46,7 @@ class _Contest:
             tuple(chosen),
             tuple(self._prices()),
             tuple(one.label for one in lines if one.is_unproven),
+            self.found.diverged,
         )
 
     def _within(self, level: float) -> list[Line]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from tacit.data.digest import content_digest, input_digest
 from tacit.data.splits import HeldoutPart
 from tacit.data.text_vectors import Progress
 from tacit.documents import read_document, write_document
-from tacit.errors import BadRun, Damaged, Refused
+from tacit.errors import BadRun, Damaged, Diverged, Refused
 from tacit.evaluation.ranking import Scorer
 from tacit.experiment.assemble import COULD_BE_RELEASED, Assembled, assemble
 from tacit.experiment.build_report import Finished, write_report
@@ -55,6 +56,10 @@ from tacit.statement import Account, Statement
 
 AMONG_ALL = "evaluations_among_all"  # by evaluate.full_metrics
 _MEMORY = "memory_bytes"  # the most that a round took on top of what was there before
+# How methods call the sizes of their steps, of clients, servers and devices.
+_STEPS = frozenset(
+    ["rate", "step", "local_rate", "server_rate", "learning_rate", "adapt_rate"]
+)
 _COUNTED = ("asked", "took_part", "bytes_up", "bytes_down")  # of a round's tally
 
 
@@ -190,7 +195,8 @@ def train(
         kept = KeptEvaluations.of(experiment, directory)
         if not experiment.is_release and assembled.has_users:
             watch.say("ranking for the test users")
-            ranked = _evaluate_test_users(assembled, state, watch, kept)
+            with _naming_steps(assembled):
+                ranked = _evaluate_test_users(assembled, state, watch, kept)
         evaluations = {name: one.own for name, one in ranked.items()}
         among_all = {n: one.among_all for n, one in ranked.items() if one.among_all}
         rounds = tuple(directory.rounds_logged())
@@ -461,7 +467,8 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         nodes = _node_facts(tally)
         if experiment.is_release:
             return nodes  # in a release every count would be one over private users
-        looked = _look(assembled, state, tally)
+        with _naming_steps(assembled, round=tally.round):
+            looked = _look(assembled, state, tally)
         if looked:  # looking does not count as training
             memory.settle()
         started = time.perf_counter()
@@ -478,8 +485,9 @@ def _train(assembled: Assembled, directory: RunDirectory, watch: Watch) -> State
         every=every,
     )
     state = None
-    for state, facts in rounds:
-        watch.round(state.server.round, planned, facts)
+    with _naming_steps(assembled):
+        for state, facts in rounds:
+            watch.round(state.server.round, planned, facts)
     # None: all rounds were played before, and the run was killed after the last one.
     return last_state(assembled, directory) if state is None else state
 
@@ -496,6 +504,30 @@ def warm_up(assembled: Assembled) -> None:
     for state, _ in simulation.run(simulation.start()):
         if state.server.round > last:
             return
+
+
+@contextmanager
+def _naming_steps(assembled: Assembled, *, round: int | None = None) -> Iterator[None]:
+    """Say of a divergence inside in which round it was, and which steps to lower."""
+    try:
+        yield
+    except Diverged as error:
+        known = round if error.round is None else error.round
+        lower = error.lower or _steps_of(assembled.learner)
+        raise Diverged(error.problem, known, lower) from error
+
+
+def _steps_of(learner: object) -> tuple[str, ...]:
+    """The settings of a method that are sizes of steps, with their values."""
+    found = {
+        field.name: getattr(learner, field.name)
+        for field in fields(learner)  # type: ignore[arg-type]
+        if field.name in _STEPS
+    }
+    return tuple(
+        f"method.{name} (left out)" if value is None else f"method.{name} = {value:g}"
+        for name, value in found.items()
+    )
 
 
 def _node_facts(tally: Tally) -> dict[str, Any]:

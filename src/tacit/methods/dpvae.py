@@ -1,6 +1,7 @@
 """DP-VAE: an autoencoder of histories under noise, small enough to be learnt.
 
-    x, n    a user's history over the head, of norm 1, and its number of items
+    x, n    a user's history over the head, of norm 1, and its number of items; as
+            published x is R_ki, the ratings of an item, of which later weigh more
     c       the sum of histories over users, with noise               (everyone sees it)
     head    the H items with the largest c                            (everyone sees it)
     W, a, b one matrix of H rows and d columns, and two biases        (everyone sees it)
@@ -104,7 +105,7 @@ _EVIDENCE, _HEAD, _LATENT = 1100.0, 400, 32
 _MOST_HEAD, _MOST_LATENT = 3000, 128
 
 
-@register("dpvae")
+@register("dpvae", revision=2)
 @dataclass(frozen=True)
 class DpVae(SumMethod):
     """An autoencoder of histories, learnt from clipped gradients of users.
@@ -129,6 +130,7 @@ class DpVae(SumMethod):
     # a client's loss
     dropout: float = 0.0
     beta: float = 0.5  # of the vae; as published 0.5, 0.2 and 0.1
+    is_weighted: bool = False  # inputs by their ratings; in mode="paper" always
     priors: tuple[str, ...] = ()  # metadata of the profiles with a vector and a mean
     examples: int = 10  # J, of mode="paper"
     # the server's step
@@ -241,7 +243,7 @@ class DpVae(SumMethod):
         """Lines 1 and 3, raw; in mode="paper" lines 4 to 7 of Algorithm 3."""
         if phase.name == "counts":
             return Tree.dense(counts=unit(rows(shards)))
-        held = Held.of(shards, broadcast.weights["head"])
+        held = self._held(broadcast, shards)
         network = self._network(held.n_items)
         latent = network.latent if network.is_variational else 0
         drawn = Pass.drawn(held, keys, dropout=self.dropout, latent=latent)
@@ -351,7 +353,7 @@ class DpVae(SumMethod):
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
         """Line 5: the latent vector of each history, or its mean in a vae."""
-        held = Held.of(shards, broadcast.weights["head"])
+        held = self._held(broadcast, shards)
         x = held.dense(held.values, self.dtype)
         latent = self._network(held.n_items).encode(broadcast.weights, x)
         return Tastes(Tree.dense(latent=latent))
@@ -382,13 +384,23 @@ class DpVae(SumMethod):
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 5 as a graph that takes histories."""
         weights, head = broadcast.weights, broadcast.weights["head"]
-        x = HISTORIES.held().columns(head).unit(least=0.5)
+        histories = HISTORIES if self._reads_ratings else HISTORIES.held()
+        x = histories.columns(head).unit(least=0.5)  # no rating is smaller
         found = self._network(len(head)).formula(weights, x)
         if self._is_paper:
             return found
         return formula_with_tail(found, head, weights["counts"])
 
     # details
+
+    def _held(self, broadcast: Broadcast, shards: Shards) -> Held:
+        """Histories over the head, of norm 1; as published by their ratings R_ki."""
+        head = broadcast.weights["head"]
+        return Held.of(shards, head, is_weighted=self._reads_ratings)
+
+    @property
+    def _reads_ratings(self) -> bool:
+        return self.is_weighted or self._is_paper
 
     def _network(self, n_items: int) -> Network:
         d = self._known_latent

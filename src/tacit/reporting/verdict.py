@@ -7,8 +7,8 @@ tell, and a tie goes to the simpler, the more private or the cheaper one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby
 
@@ -69,6 +69,7 @@ class Verdict:
     choices: tuple[Choice, ...]  # the smallest epsilon first, then without one
     prices: tuple[Price, ...] = ()
     unproven: tuple[str, ...] = ()  # with noise of which nothing is proven
+    diverged: Mapping[str, str] = field(default_factory=dict)  # label -> how
 
 
 def sentences(verdict: Verdict) -> list[str]:
@@ -78,6 +79,7 @@ def sentences(verdict: Verdict) -> list[str]:
         *(_of_choice(choice, verdict) for choice in verdict.choices),
         *_of_prices(verdict),
         *_of_unproven(verdict.unproven),
+        *(f"{label} has no figures: {how}." for label, how in verdict.diverged.items()),
         _caveat(verdict),
     ]
 

@@ -46,12 +46,13 @@ def reproduce(
     out: Path | None = None,
     studies: Path | None = None,
     watch: Watch | None = None,
+    retry_diverged: bool = False,
 ) -> Reproduction:
     """A paper's tables and figures, or one of them by its number in the paper.
 
     `smoke` takes seconds on an invented world, `quick` minutes, `full` may take hours.
     Runs are kept in `out`, and the same call goes on from them; without it they are
-    thrown away.
+    thrown away. With `retry_diverged`, trainings that diverged are done anew.
     """
     check.one_of(SCALES, scale=scale)
     number = None if table is None else str(table)
@@ -60,4 +61,6 @@ def reproduce(
     study = load_study(paper, find_studies(studies), scale)
     place = TemporaryDirectory() if out is None else nullcontext(str(out))
     with place as folder:
-        return study.reproduced(Path(folder), table=number, watch=watch)
+        return study.reproduced(
+            Path(folder), table=number, watch=watch, retry_diverged=retry_diverged
+        )

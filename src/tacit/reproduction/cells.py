@@ -8,7 +8,8 @@ Cells run through the same `train` as `tacit train` does, each seed into a run d
 of its own; `tacit report` draws the page of one. What is finished there is read, what
 was begun is continued, and a directory that another experiment began is refused. A run
 pins its experiment and its data, not the code: one of another version is named, and
-whoever changed a method in between starts with an empty `out`.
+whoever changed a method in between starts with an empty `out`. A run that diverged is
+written down (`diverged.json`) and not tried again; its figures are NaN.
 
     out/runs/<file and changes>/seed-0/        a whole run
     out/baselines/<data and measures>/<name>/seed-0.json
@@ -28,14 +29,18 @@ import numpy as np
 
 from tacit import check
 from tacit.data import sources
+from tacit.data.shards import Shards
 from tacit.documents import read_document, write_document
-from tacit.errors import BadValue, MissingData
+from tacit.errors import BadValue, Diverged, MissingData
+from tacit.experiment.assemble import assemble
 from tacit.experiment.comparison import Progress, evaluated_baseline, finished_run
 from tacit.experiment.comparison_grid import first_seed, folder_name, measured, seeded
+from tacit.experiment.evaluate import evaluate_among_all, evaluate_scores
 from tacit.experiment.registry import baseline_class, method_class
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.settings import Experiment, read_experiment, read_table
 from tacit.experiment.training import AMONG_ALL, Watch
+from tacit.method import Scores
 from tacit.release import Unit, View
 from tacit.reproduction.tables import Line
 from tacit.results import Evaluation, Metric, Pooled, pool
@@ -100,11 +105,26 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a cell yielded; one entry per seed. A baseline has no runs."""
+    """What a cell yielded; one entry per seed. A baseline has no runs.
+
+    A seed that diverged has the users and metrics of the others, NaN for each, so that
+    every mean and claim of it says so. It has no run.
+    """
 
     evaluations: tuple[Evaluation, ...]
     among_all: tuple[Evaluation, ...]  # by evaluate.full_metrics, if it has any
     runs: tuple[SavedRun, ...] = ()
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds were asked for."""
+        return len(self.evaluations)
+
+    def run(self, seed: int) -> SavedRun:
+        """The run of the seed of this place, if none of the cell diverged."""
+        if len(self.runs) < self.n_seeds:
+            raise Diverged("a run that a figure is drawn from")
+        return self.runs[seed]
 
     def pooled(self, metric: str) -> Pooled:
         """A metric's mean over the seeds and both of its standard errors."""
@@ -152,7 +172,7 @@ class Found:
 
     def curve(self, metric: str) -> Line:
         """The metric of the validation users after every round that looked at them."""
-        looked = [_looked(run, metric) for run in self.runs]
+        looked = [_looked(self.run(seed), metric) for seed in range(self.n_seeds)]
         rounds = tuple(looked[0])
         each = [[one[r] for one in looked] for r in rounds]
         means = tuple(float(np.mean([m.mean for m in seeds])) for seeds in each)
@@ -166,9 +186,18 @@ class Results:
     progress, and their extras are looked for before the first step.
     """
 
-    def __init__(self, out: Path, cells: Collection[Cell], watch: Watch) -> None:
+    def __init__(
+        self,
+        out: Path,
+        cells: Collection[Cell],
+        watch: Watch,
+        *,
+        retry_diverged: bool = False,
+    ) -> None:
         self.out, self.cells = out, dict.fromkeys(cells)
-        self.progress = Progress(watch, sum(cell.seeds for cell in self.cells))
+        n_runs = sum(cell.seeds for cell in self.cells)
+        self.progress = Progress(watch, n_runs, retry_diverged=retry_diverged)
+        self.diverged: list[str] = []  # a sentence for each run that did
         self._found: dict[Cell, Found] = {}
 
     def __getitem__(self, cell: Cell) -> Found:
@@ -197,18 +226,28 @@ class Results:
 
     def _trained(self, cell: Cell) -> Found:
         folder = self.out / "runs" / cell.folder
-        runs = tuple(
-            finished_run(
-                one, folder / f"seed-{one.split_seed}", self.progress, page=False
-            )
-            for one in cell.experiments()
-        )
-        self._name_other_versions(runs)
+        experiments = cell.experiments()
+        runs = [self._run(one, folder) for one in experiments]
+        finished = tuple(run for run in runs if run is not None)
+        self._name_other_versions(finished)
         own, among_all = (
-            tuple(_evaluation(run, kind) for run in runs)
+            tuple(
+                _evaluation(run, kind) if run is not None else _no_figures(one, kind)
+                for run, one in zip(runs, experiments, strict=True)
+            )
             for kind in ("evaluations", AMONG_ALL)
         )
-        return Found(_present(own), _present(among_all), runs)
+        return Found(_present(own), _present(among_all), finished)
+
+    def _run(self, experiment: Experiment, folder: Path) -> SavedRun | None:
+        """The finished run of a seed; None if it diverged."""
+        path = folder / f"seed-{experiment.split_seed}"
+        try:
+            return finished_run(experiment, path, self.progress, page=False)
+        except Diverged as error:
+            self.diverged.append(f"{folder.name}, {error}")
+            self.progress.watch.say(self.diverged[-1])
+            return None
 
     def _name_other_versions(self, runs: tuple[SavedRun, ...]) -> None:
         """Say which runs another version of the package began."""
@@ -256,6 +295,23 @@ def _evaluation(run: SavedRun, kind: str) -> Evaluation | None:
     result = run.result
     judged = result[ONLY].get(kind, {}).get(result["method"])
     return None if judged is None else Evaluation.from_json(judged)
+
+
+def _no_figures(experiment: Experiment, kind: str) -> Evaluation | None:
+    """NaN for every metric of the users that a run would have been judged on."""
+    assembled = assemble(experiment)
+    judge = evaluate_among_all if kind == AMONG_ALL else evaluate_scores
+    of_nobody = judge(assembled, _alike, assembled.split.test)
+    if of_nobody is None:
+        return None
+    values = {n: np.full_like(v, np.nan) for n, v in of_nobody.values.items()}
+    totals = dict.fromkeys(of_nobody.totals, float("nan"))
+    return replace(of_nobody, values=values, totals=totals)
+
+
+def _alike(history: Shards) -> Scores:
+    """The same score for every item."""
+    return np.zeros((len(history), history.n_items), np.float32)
 
 
 def _present(found: tuple[Evaluation | None, ...]) -> tuple[Evaluation, ...]:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from tacit.reporting import charts, elements
 from tacit.reporting.tables import Table
-from tacit.reproduction.tables import Chart, ReproducedTable, Reproduction, Row
+from tacit.reproduction.tables import (
+    DIVERGED,
+    Chart,
+    ReproducedTable,
+    Reproduction,
+    Row,
+)
 
 
 def render(found: Reproduction, paper: str) -> str:
@@ -16,6 +24,8 @@ def render(found: Reproduction, paper: str) -> str:
         f"{claim.text}: {'holds' if claim.ok else 'does not hold'}; {claim.evidence}"
         for claim in found.claims
     )
+    if found.diverged:
+        claims += elements.listing(f"diverged: {one}" for one in found.diverged)
     sections = (
         elements.section("claims", "What the paper says", claims),
         elements.section("charts", "Figures", charts) if charts else "",
@@ -26,7 +36,11 @@ def render(found: Reproduction, paper: str) -> str:
 
 def _chart(chart: Chart) -> str:
     lines = {
-        name: tuple(zip(line.x, line.y, line.se, strict=True))
+        name: tuple(
+            point
+            for point in zip(line.x, line.y, line.se, strict=True)
+            if not math.isnan(point[1])
+        )
         for name, line in chart.lines.items()
     }
     drawn = charts.lines(lines, x=chart.x, y=chart.y, levels=chart.levels)
@@ -55,4 +69,6 @@ def _cells(row: Row, others: tuple[str, ...]) -> tuple[str, ...]:
 def _number(value: float | None) -> str:
     if value is None:
         return "–"
+    if math.isnan(value):
+        return DIVERGED
     return f"{value:,.0f}" if value >= 100 else f"{value:.4f}"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from tacit import check
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue, Diverged, MissingExtra
 from tacit.experiment.assemble import data_read_once
 from tacit.experiment.training import Nobody, Watch
 from tacit.reproduction.cells import Cell, Results
@@ -43,7 +43,7 @@ class Table:
         """The same table on several data sets, as one."""
 
         def make(results: Results) -> Reproduction:
-            return Reproduction.joined([part.make(results) for part in parts])
+            return Reproduction.joined([_made(part, results) for part in parts])
 
         extras = {module: e for part in parts for module, e in part.extras.items()}
         return cls(make, tuple(c for part in parts for c in part.cells), extras)
@@ -56,6 +56,15 @@ class Table:
         return needed
 
 
+def _made(table: Table, results: Results) -> Reproduction:
+    """The table; nothing of it if it needs the model of a training that diverged."""
+    try:
+        return table.make(results)
+    except Diverged as error:
+        results.diverged.append(f"a table is left out: {error}")
+        return Reproduction((), ())
+
+
 @dataclass(frozen=True)
 class Study:
     """The tables of a paper by their number, such as "4" or "5.3"."""
@@ -64,7 +73,12 @@ class Study:
     tables: Mapping[str, Table]
 
     def reproduced(
-        self, out: Path, *, table: str | None = None, watch: Watch | None = None
+        self,
+        out: Path,
+        *,
+        table: str | None = None,
+        watch: Watch | None = None,
+        retry_diverged: bool = False,
     ) -> Reproduction:
         """All tables, or one of them; runs are kept in `out`.
 
@@ -78,8 +92,11 @@ class Study:
         asked = [*self.tables.values()] if table is None else [self.tables[table]]
         whole = Table.joined(asked)
         check_extras(whole.needed())
+        results = Results(
+            out, whole.cells, watch or Nobody(), retry_diverged=retry_diverged
+        )
         with data_read_once():
-            return whole.make(Results(out, whole.cells, watch or Nobody()))
+            return replace(whole.make(results), diverged=tuple(results.diverged))
 
 
 def check_extras(needed: Mapping[str, str]) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+DIVERGED = "diverged"  # what stands where a figure is NaN
 
 
 @dataclass(frozen=True)
 class Row:
     """One cell of a published table: theirs, ours as published, ours as proven.
 
-    `published` is None where the paper draws a figure and states no number.
+    `published` is None where the paper draws a figure and states no number. A figure
+    of a training that diverged is NaN.
     """
 
     label: str
@@ -23,6 +28,11 @@ class Row:
     budget: str = ""  # what a user spends for `paper`
     beside: Mapping[str, float] = field(default_factory=dict)  # others, judged alike
     se: float | None = None  # over users, or over seeds if there are several
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether a training of one of its own figures diverged."""
+        return any(x is not None and math.isnan(x) for x in (self.paper, self.sound))
 
 
 def is_near(found: float, published: float | None, *, within: float) -> bool:
@@ -70,11 +80,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Tables, claims and charts."""
+    """Tables, claims and charts, and in a sentence each the trainings that diverged."""
 
     tables: tuple[ReproducedTable, ...]
     claims: tuple[Claim, ...]
     charts: tuple[Chart, ...] = ()
+    diverged: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, parts: Sequence[Reproduction]) -> Reproduction:
@@ -89,4 +100,19 @@ class Reproduction:
     def unexplained(self) -> tuple[Row, ...]:
         """Rows that differ from what was published and do not say why."""
         rows = (row for table in self.tables for row in table.rows)
-        return tuple(row for row in rows if not row.ok and not row.reason)
+        return tuple(
+            row for row in rows if not (row.ok or row.reason or row.has_diverged)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data; a figure that diverged is null."""
+        plain: dict[str, Any] = _without_nan(asdict(self))
+        return plain
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from tacit.data.shards import Shards
-from tacit.errors import Refused
+from tacit.errors import Diverged, Refused
 from tacit.keys import Key, Keys
 from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
 from tacit.transport.channels import Channel, RoundContext, count_bytes
-from tacit.transport.messages import Broadcast, Layout, Reports
+from tacit.transport.messages import MOST_PUBLIC, Broadcast, Layout, Reports
 from tacit.tree import Tree
 
 # Reports of one chunk. It was 128 MiB once, for memory's sake alone; arrays larger than
@@ -115,6 +115,16 @@ def open_round(
     _, own = state.secrets.keys()
     context = method.context(server, broadcast, own.at("channel"))
     return broadcast, replace(context, secret=own.at("noise").secret_of())
+
+
+def refuse_diverged(server: Server) -> None:
+    """Refuse weights that are no numbers, or larger than any agreement allows."""
+    for name, value in server.weights.items():
+        if value.dtype.kind == "f" and not (np.abs(value) <= MOST_PUBLIC).all():
+            most = float(np.abs(value).max())
+            raise Diverged(
+                f"'{name}' has values as large as {most:g}", server.round - 1
+            )
 
 
 def secrets_after(

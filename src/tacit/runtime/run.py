@@ -37,7 +37,7 @@ from tacit.files import append, locked, make_folders, sweep, write_atomically
 from tacit.ledger.snapshot import dearest_rounds
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.ledger import run_statements
-from tacit.runtime.rounds import State, Tally
+from tacit.runtime.rounds import State, Tally, refuse_diverged
 from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import plain_past
 from tacit.statement import Past
@@ -111,6 +111,11 @@ class RunDirectory:
     def checkpoint(self) -> Path:
         """The state to resume from."""
         return self.path / "checkpoint" / "state.safetensors"
+
+    @property
+    def diverged(self) -> Path:
+        """How a run of a comparison or study diverged; then it has no result."""
+        return self.path / "diverged.json"
 
     @property
     def lock(self) -> Path:
@@ -196,6 +201,7 @@ def play(
     while not simulation.method.is_over(state.server):
         _spend(spending, state)  # on the disk before any client speaks
         state, tally = simulation.step(state)
+        refuse_diverged(state.server)  # before anything of it is written down
         facts = {"round": tally.round, **observe(state, tally)}
         _append(directory.metrics, facts)
         done = state.server.round

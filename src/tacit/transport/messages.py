@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit import arrays, check
-from tacit.errors import BadMessage, BadValue
+from tacit.errors import BadMessage, BadValue, Diverged
 from tacit.tree import (
     Array,
     Arrays,
@@ -93,7 +93,7 @@ class Reports:
         for name, leaf in self.tree.leaves.items():
             for part in leaf.parts.values():
                 if part.dtype.kind == "f" and not np.isfinite(part).all():
-                    raise BadMessage(f"'{name}' of a report is not finite")
+                    raise Diverged(f"'{name}' of a report is not finite")
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,15 @@ MIND: Files = {
         b"3\tU1\t11/9/2019 12:00:01 AM\t\tN1-1\n"
     ),
 }
+NETFLIX: Files = {
+    "movie_titles.txt": (
+        b"1,2003,Dinosaur Planet\n2,NULL,Caf\xe9, the film\n3,1997,Character\n"
+    ),
+    "combined_data_1.txt": (
+        b"1:\n7,3,2005-09-06\n2649429,4,2004-02-29\n"
+        b"2:\n7,5,1999-12-31\n9,1,2005-09-05\n"
+    ),
+}
 RELEASES: Mapping[str, Release] = {
     "movielens-100k": Release(ML_100K, "ml-100k"),
     "movielens-1m": Release(ML_1M, "ml-1m"),
@@ -163,5 +172,6 @@ RELEASES: Mapping[str, Release] = {
     "steam-200k": Release(STEAM, unpacked="steam-200k"),
     "lastfm": Release(LASTFM, unpacked="hetrec2011-lastfm-2k"),
     "mind-small-sample": Release(MIND, unpacked="MINDsmall_train_sample"),
+    "netflix-prize": Release(NETFLIX, "nf_prize_dataset"),
     "filmtrust": Release(FILMTRUST, unpacked="filmtrust"),
 }

@@ -1,7 +1,12 @@
 """Sparse rows of length 1, and draws that belong to their user."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit.data.federated_data import FederatedData
 from tacit.keys import Key
@@ -71,3 +76,49 @@ def test_examples_are_drawn_without_repeats_until_all_are_used():
     np.testing.assert_array_equal(alone[0], found[5])
     nobody = Held.of(mixed_world().shards.take([0]), np.arange(20))
     assert nobody.drawn_examples(keys[[0]], 2).tolist() == [[0, 0]]
+
+
+# Ratings
+
+
+def rated(ratings, items, offsets):
+    """Users with these events, which stand in order of time."""
+    shards = FederatedData.of_histories(
+        [items[a:b] for a, b in pairwise(offsets)], n_items=6
+    ).shards
+    return replace(shards, values=np.array(ratings, np.float32))
+
+
+def test_later_ratings_of_an_item_weigh_more():
+    """R = Σ r 2t / (m (m + 1)), by hand: (1·1 + 2·4 + 3·5) / 6 = 4; and 2."""
+    shards = rated([1, 2, 4, 5, 3], [3, 1, 3, 3, 2], [0, 4, 5])
+    held = Held.of(shards, np.arange(4), is_weighted=True)
+    np.testing.assert_allclose(held.dense(held.weights), [[0, 2, 0, 4], [0, 0, 3, 0]])
+    expected = [[0, 2 / np.sqrt(20), 0, 4 / np.sqrt(20)], [0, 0, 1, 0]]
+    np.testing.assert_allclose(held.dense(held.values), expected)
+    second = held.take(np.array([1, 0]))
+    np.testing.assert_allclose(second.dense(second.values), expected[::-1])
+
+
+def test_equal_ratings_are_an_input_without_ratings():
+    shards = rated([3] * 4, [3, 1, 2, 0], [0, 3, 4])
+    plain, held = (
+        Held.of(shards, np.arange(4), is_weighted=weighted) for weighted in (0, 1)
+    )
+    np.testing.assert_allclose(held.values, plain.values, rtol=1e-15)
+
+
+@given(
+    st.lists(
+        st.floats(width=32, allow_nan=False, allow_infinity=False),
+        min_size=5,
+        max_size=5,
+    )
+)
+def test_no_rating_makes_an_input_longer_than_one(ratings):
+    """So the sensitivity of whatever is computed from an input is what it was."""
+    shards = rated(ratings, [3, 1, 3, 5, 2], [0, 4, 5])
+    held = Held.of(shards, np.arange(4), is_weighted=True)
+    rows = held.dense(held.values)
+    assert np.isfinite(rows).all()
+    assert (np.linalg.norm(rows, axis=1) <= 1 + 1e-12).all()

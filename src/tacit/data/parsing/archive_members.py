@@ -53,26 +53,12 @@ class Members:
                 if len(raw) == LONGEST_ROW:
                     problem = f"longer than {LONGEST_ROW:,} bytes"
                     raise BadData(self.label(name), number, problem)
-                yield number, self._decoded(raw, encoding, name, number)
+                yield number, decode_line(raw, encoding, self.label(name), number)
         if not number:
             raise BadData(self.label(name), None, "is empty")
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
-
-    def _decoded(self, raw: bytes, encoding: str, name: str, line: int) -> str:
-        try:
-            text = raw.decode(encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            problem = f"is not {encoding}: {error.reason} at byte {error.start + 1}"
-            raise BadData(self.label(name), line, problem) from None
-        if "\0" in text:
-            problem = f"holds a zero byte; text must be {encoding}"
-            raise BadData(self.label(name), line, problem)
-        if encoding == "latin-1" and not text.isascii() and _is_utf8(raw):
-            problem = "is UTF-8, the official file is Latin-1; get it again"
-            raise BadData(self.label(name), line, problem)
-        return text
 
     @contextmanager
     def _in_folder(self, name: str) -> Iterator[IO[bytes]]:
@@ -116,6 +102,22 @@ class Members:
         most = most_unpacked(os.path.getsize(self.archive))
         if member.file_size > most:
             raise refuse_unpacked(self.label(name), most)
+
+
+def decode_line(raw: bytes, encoding: str, file: str, line: int) -> str:
+    """A line as text, without its line end; another encoding is `BadData`."""
+    try:
+        text = raw.decode(encoding).rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        problem = f"is not {encoding}: {error.reason} at byte {error.start + 1}"
+        raise BadData(file, line, problem) from None
+    if "\0" in text:
+        problem = f"holds a zero byte; text must be {encoding}"
+        raise BadData(file, line, problem)
+    if encoding == "latin-1" and not text.isascii() and _is_utf8(raw):
+        problem = "is UTF-8, the official file is Latin-1; get it again"
+        raise BadData(file, line, problem)
+    return text
 
 
 def _is_utf8(raw: bytes) -> bool:

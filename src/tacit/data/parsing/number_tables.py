@@ -59,7 +59,7 @@ def read_numbers(
     if layout.header:
         _check_header(stream.readline(_BLOCK), layout, file)
     line, pieces = layout.first_line, []
-    for block in _blocks(stream, line, file):
+    for block in whole_lines(stream, line, file):
         pieces.append(_columns(block, layout, line, file))
         line += len(pieces[-1][0])
     if not pieces:
@@ -91,7 +91,7 @@ def _check_header(line: bytes, layout: Layout, file: str) -> None:
         raise BadData(file, 1, f"header {quoted(found)} must be '{expected}'")
 
 
-def _blocks(stream: IO[bytes], line: int, file: str) -> Iterator[bytes]:
+def whole_lines(stream: IO[bytes], line: int, file: str) -> Iterator[bytes]:
     """Whole lines, a few megabytes at a time."""
     rest = b""
     while block := stream.read(_BLOCK):
@@ -125,7 +125,7 @@ def _columns(block: bytes, layout: Layout, line: int, file: str) -> list[NDArray
     firsts = [starts, *(cuts + len(layout.separator))]
     columns = []
     for name, first, last in zip(layout.columns, firsts, [*cuts, ends], strict=True):
-        mantissa, places, bad = _numbers(text, first, last, name in layout.decimals)
+        mantissa, places, bad = numbers_at(text, first, last, name in layout.decimals)
         if bad.any():
             row = int(bad.argmax())
             _refuse(block[first[row] : last[row]], name, layout, file, line + row)
@@ -144,7 +144,7 @@ def _separators(text: UInt8[np.ndarray, "bytes"], mark: bytes) -> Places:
     return np.flatnonzero(here)
 
 
-def _numbers(
+def numbers_at(
     text: UInt8[np.ndarray, "bytes"], starts: Places, ends: Places, is_decimal: bool
 ) -> tuple[Places, Places, Bool[np.ndarray, "lines"]]:
     """All digits as one integer, how many follow the point, and what is no number."""

@@ -35,6 +35,7 @@ _MODULES = {
     "steam-200k": "tacit.data.sources.steam",
     "lastfm": "tacit.data.sources.lastfm",
     "filmtrust": "tacit.data.sources.filmtrust",
+    "netflix-prize": "tacit.data.sources.netflix",
     "mind-small-sample": "tacit.data.sources.mind",
     "mind-small": "tacit.data.sources.mind",
     "mind-large": "tacit.data.sources.mind",

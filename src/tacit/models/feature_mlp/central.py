@@ -14,6 +14,7 @@ from jaxtyping import Int64
 
 from tacit import check
 from tacit.keys import Key
+from tacit.models.deterministic_torch import deterministic, load_torch
 from tacit.models.feature_mlp import torch_twin
 from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.network import Network
@@ -35,12 +36,12 @@ class CentralTraining:
         check.count(epochs=self.epochs, batch=self.batch)
         check.positive(rate=self.rate)
 
+    @deterministic()
     def learnt(
         self, network: Network, start: Arrays, examples: Examples, *, key: Key
     ) -> dict[str, Array]:
         """The weights after the last pass."""
-        import torch
-
+        torch = load_torch()
         # The twin wants a client axis: the pooled examples are one client's.
         theta = torch_twin.tensors({n: value[None] for n, value in start.items()})
         adam = torch.optim.Adam(theta.values(), lr=self.rate)

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Int64
 
 from tacit import check
 from tacit.keys import Keys
+from tacit.models.deterministic_torch import deterministic
 from tacit.models.feature_mlp import torch_twin
 from tacit.models.feature_mlp.examples import Examples
 from tacit.models.feature_mlp.network import Network
@@ -44,6 +45,7 @@ class InnerLoop:
         check.positive(rate=self.rate)
 
 
+@deterministic()
 def meta_gradients(
     network: Network, start: Arrays, examples: Examples, *, inner: InnerLoop, keys: Keys
 ) -> dict[str, Array]:

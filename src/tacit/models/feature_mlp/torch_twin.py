@@ -7,12 +7,11 @@ needs the extra `train`. Clients stand on axis 0 here too; one client is a stack
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.errors import MissingExtra
+from tacit.models.deterministic_torch import load_torch
 from tacit.models.feature_mlp.inputs import Encoded
 from tacit.models.feature_mlp.network import (
     EMBEDDINGS,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 def tensors(stacked: Arrays, *, requires_grad: bool = True) -> dict[str, Tensor]:
     """The weights as torch tensors, from which gradients are taken."""
-    torch = _torch()
+    torch = load_torch()
     return {
         name: torch.tensor(np.array(value), requires_grad=requires_grad)
         for name, value in stacked.items()
@@ -45,7 +44,7 @@ def logits(
     Every side has the same number of things per client, or one; they stand client by
     client.
     """
-    torch = _torch()
+    torch = load_torch()
     activation = torch.relu if network.activation == "relu" else torch.sigmoid
     clients = len(stacked[EMBEDDINGS])
     z = stacked[bias(1)][:, None]
@@ -61,7 +60,7 @@ def logits(
 
 def cross_entropy(said: Tensor, labels: Array, weights: Array) -> Tensor:
     """The weighted sum of cross-entropies of logits."""
-    torch = _torch()
+    torch = load_torch()
     wanted, share = (
         torch.from_numpy(np.array(a)).to(said.dtype) for a in (labels, weights)
     )
@@ -75,14 +74,14 @@ def slopes(
     loss: Tensor, theta: Mapping[str, Tensor], *, keeps_graph: bool
 ) -> dict[str, Tensor]:
     """The derivative at every weight; `keeps_graph` lets it be differentiated again."""
-    torch = _torch()
+    torch = load_torch()
     found = torch.autograd.grad(loss, [*theta.values()], create_graph=keeps_graph)
     return dict(zip(theta, found, strict=True))
 
 
 def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:
     """The inputs of a side, of shape (clients, things, width)."""
-    torch = _torch()
+    torch = load_torch()
     each = len(of) // clients
     held, size = of.shares.tocoo(), embeddings.shape[-1]
     owner = torch.from_numpy(held.row // max(1, each * of.n_fields))
@@ -94,11 +93,3 @@ def _inputs(embeddings: Tensor, of: Encoded, clients: int) -> Tensor:
     numbers = torch.from_numpy(of.numbers).to(embeddings.dtype)
     x = torch.cat([summed.reshape(len(of), -1), numbers], dim=1)
     return x.reshape(clients, each, -1)
-
-
-def _torch() -> ModuleType:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("torch", "train") from error
-    return torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from tacit.data.ragged import Ragged, offsets_of
 from tacit.data.shards import Shards
@@ -22,21 +22,35 @@ class Held:
     n_items: int
     draws_at: Int64[np.ndarray, "held"]  # the event that each entry was taken from
     lengths_drawn: Int64[np.ndarray, "users"]  # events per user, all of them
+    weights: Float64[np.ndarray, "held"] | None = None  # of each entry; None: all alike
 
     @classmethod
-    def of(cls, shards: Shards, items: Int64[np.ndarray, "columns"]) -> Held:
-        """The users' items among `items`, which are the columns in the order given."""
+    def of(
+        cls,
+        shards: Shards,
+        items: Int64[np.ndarray, "columns"],
+        *,
+        is_weighted: bool = False,
+    ) -> Held:
+        """The users' items among `items`, which are the columns in the order given.
+
+        With `is_weighted` an entry weighs as much as its ratings: R = Σ r 2t/(m(m+1))
+        over the m ratings of the item, in order of time.
+        """
         column_of = np.full(shards.n_items, -1)
         column_of[items] = np.arange(len(items))
         at, n = column_of[shards.items], max(1, len(items))
         events = np.flatnonzero(at >= 0)
         cells = shards.owners[events] * n + at[events]
+        weights = _ratings(shards.values[events], cells) if is_weighted else None
         if (cells[1:] <= cells[:-1]).any():  # not sorted, or an item is there twice
             cells, first = np.unique(cells, return_index=True)
             events = events[first]
         owners, columns = np.divmod(cells, n)
         lengths = np.bincount(owners, minlength=len(shards))
-        return cls(offsets_of(lengths), columns, len(items), events, shards.lengths)
+        return cls(
+            offsets_of(lengths), columns, len(items), events, shards.lengths, weights
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -52,6 +66,7 @@ class Held:
             self.n_items,
             self.draws_at[places] + np.repeat(moved, lengths),
             events,
+            None if self.weights is None else self.weights[places],
         )
 
     def drawn_examples(
@@ -81,8 +96,19 @@ class Held:
 
     @property
     def values(self) -> Float64[np.ndarray, "held"]:
-        """The values of the entries, which give every row the norm 1."""
-        return np.repeat(1 / np.sqrt(np.maximum(self.lengths, 1)), self.lengths)
+        """The values of the entries, which give every row the norm 1.
+
+        That bounds an input whatever its weights are; without any weight it is zero.
+        """
+        if self.weights is None:
+            return np.repeat(1 / np.sqrt(np.maximum(self.lengths, 1)), self.lengths)
+        # By the largest first: squares of large ratings would overflow.
+        owners, n = self.owners, len(self)
+        largest = np.zeros(n)
+        np.maximum.at(largest, owners, np.abs(self.weights))
+        scaled = self.weights / np.where(largest > 0, largest, 1.0)[owners]
+        squares = np.bincount(owners, weights=scaled**2, minlength=n)
+        return scaled / np.sqrt(np.maximum(squares, 1.0))[owners]
 
     def dense(
         self, values: Float64[np.ndarray, "held"], dtype: str = "float64"
@@ -91,6 +117,21 @@ class Held:
         out = np.zeros((len(self), self.n_items), dtype)
         out[self.owners, self.columns] = values
         return out
+
+
+def _ratings(
+    values: Float32[np.ndarray, "events"], cells: Int64[np.ndarray, "events"]
+) -> Float64[np.ndarray, "held"]:
+    """One rating a cell, in the order of cells; the later of several weigh more.
+
+    Source: Fang et al. 2022, Section 3.2.
+    """
+    order = np.argsort(cells, kind="stable")  # a user's events stand in order of time
+    _, first, counts = np.unique(cells[order], return_index=True, return_counts=True)
+    m = np.repeat(counts, counts)
+    nth = np.arange(len(order)) - np.repeat(first, counts) + 1
+    share = 2 * nth / (m * (m + 1))
+    return np.add.reduceat(values[order] * share, first) if len(first) else share
 
 
 @dataclass(frozen=True, eq=False)

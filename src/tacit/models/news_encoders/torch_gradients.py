@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Int, Int32
 
-from tacit.errors import BadValue, MissingExtra
+from tacit.errors import BadValue
+from tacit.models.deterministic_torch import deterministic, load_torch
 from tacit.models.news_encoders.batch import NO_NEWS, NO_SLATE, Batch, DistinctNews
 from tacit.models.news_encoders.layers import Ops
 from tacit.models.news_encoders.word_encoder import (
@@ -49,6 +49,7 @@ class _Slates(NamedTuple):
     noise: Tensor  # (…, interests); of width 0 if there is none
 
 
+@deterministic()
 def gradients(
     encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch
 ) -> Tree:
@@ -61,11 +62,12 @@ def gradients(
     return Tree.concatenate(blocks)
 
 
+@deterministic()
 def total(
     encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch
 ) -> dict[str, Array]:
     """The sum over clients of their gradients."""
-    torch = _torch()
+    torch = load_torch()
     _check(encoder, weights, inputs, batch)
     theta = {n: torch.tensor(v, requires_grad=True) for n, v in weights.items()}
     local = DistinctNews.of(batch)
@@ -87,7 +89,7 @@ def _check(encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch) 
 
 def _block(encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch) -> Tree:
     """Some clients at once, by torch's vectorised map of a gradient."""
-    torch = _torch()
+    torch = load_torch()
     shown = batch.candidates.reshape(len(batch), -1)
     places = np.concatenate([batch.histories, shown], axis=1)
     # NO_NEWS is -1, the last row: the padding news, which has no word of any client.
@@ -151,7 +153,7 @@ def _client_loss(
 def _news(
     encoder: WordEncoder, theta: Mapping[str, Tensor], columns: Mapping[str, Tensor]
 ) -> Tensor:
-    words = _torch().cat([theta[PADDING][None], theta[TABLE]])
+    words = load_torch().cat([theta[PADDING][None], theta[TABLE]])
     found: Tensor = encoder.encode(_ops(), theta, words, columns)
     return found
 
@@ -166,7 +168,7 @@ def _loss(
     limit: float,
 ) -> Tensor:
     """The summed cross-entropy of all slates; clients may stand in front."""
-    torch = _torch()
+    torch = load_torch()
     users = encoder.pool(_ops(), theta, read, slates.is_read)
     if slates.noise.shape[-1]:
         users = _mixture(users, theta[BASIS], slates.noise, limit=limit)
@@ -177,7 +179,7 @@ def _loss(
 
 def _mixture(users: Tensor, basis: Tensor, noise: Tensor, *, limit: float) -> Tensor:
     """The mixture of `interests`, as torch differentiates it."""
-    torch = _torch()
+    torch = load_torch()
     alpha = torch.softmax(users @ basis.T / math.sqrt(basis.shape[1]), -1)
     norm = torch.linalg.vector_norm(alpha, dim=-1, keepdim=True)
     kept = torch.relu(alpha / torch.clamp(norm / limit, min=1.0) + noise)
@@ -189,7 +191,7 @@ def _mixture(users: Tensor, basis: Tensor, noise: Tensor, *, limit: float) -> Te
 
 
 def _slates(batch: Batch, dtype: torch.dtype) -> _Slates:
-    torch = _torch()
+    torch = load_torch()
     places = np.arange(batch.candidates.shape[2])
     labels = np.where(batch.labels == NO_SLATE, len(places), batch.labels)
     none = np.zeros((len(batch), 0))
@@ -203,7 +205,7 @@ def _slates(batch: Batch, dtype: torch.dtype) -> _Slates:
 
 
 def _tensors(values: Arrays) -> dict[str, Tensor]:
-    torch = _torch()
+    torch = load_torch()
     return {name: torch.tensor(value) for name, value in values.items()}
 
 
@@ -212,14 +214,6 @@ def _longs(values: Arrays) -> dict[str, Tensor]:
 
 
 def _ops() -> Ops:
-    torch = _torch()
+    torch = load_torch()
     softmax = partial(torch.softmax, dim=-1)
     return Ops(torch.tanh, torch.relu, softmax, torch.where, torch.cat)
-
-
-def _torch() -> ModuleType:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("torch", "train") from error
-    return torch
