@@ -36,6 +36,11 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "audits/small_world": ("audits/test_honest.py", "where every audit happens"),
     "experiment/evaluated_run": ("cli/test_train.py", "what the command prints"),
     "experiment/finished_comparison": ("cli/test_compare.py", "its files and words"),
+    "experiment/pairs": ("cli/test_compare.py", "the pairs of tables and pages"),
+    "experiment/privacy_settings": (
+        "experiment/test_settings.py",
+        "one section of an experiment",
+    ),
     "experiment/planning": ("cli/test_plan.py", "what the command prints"),
     "cli/caps": ("cli/test_ledger.py", "and test_client.py: both commands"),
     "cli/rounds": ("cli/test_federation.py", "of a running coordinator"),

@@ -84,7 +84,7 @@ def _bytes(method: Method, plan: Plan, n_items: int, *, down: int, up: int) -> i
     catalog = _catalog(n_items)
     broadcast = method.broadcast(method.start(plan, catalog, Key.from_seed(0)))
     layout = method.layout(plan, catalog, round=0)
-    return down * broadcast_size(broadcast) + up * wire_size(layout)
+    return down * broadcast_size(broadcast.stored()) + up * wire_size(layout)
 
 
 def _payload(method: Method, plan: Plan, n_items: int) -> int:

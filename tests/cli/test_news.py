@@ -132,7 +132,9 @@ def test_a_papers_own_training_from_plan_to_comparison(tacit, paper, tmp_path):
     assert [*evaluated["methods"]] == ["privaterec", "untrained", "content"]
     found = {name: m["auc"]["mean"] for name, m in evaluated["methods"].items()}
     assert len({*found.values()}) == 3
-    assert "raw history" in (run / "privacy-card.html").read_text(encoding="utf-8")
+    assert "computed from the history itself" in (run / "privacy-card.html").read_text(
+        encoding="utf-8"
+    )
     assert Path(tacit("report", run, "--json").json["report"]).exists()
     out = tmp_path / "comparison"
     compared = tacit("compare", paper, "--out", out, "--seeds", 1, "--json")

@@ -94,7 +94,7 @@ def test_comparison(tacit, private, tmp_path, look):
     assert tacit(*call).code == 0
     page = (out / "comparison.html").read_text()
     assert "<h1>Comparison on table.csv" in page
-    assert "minus itself without privacy" in page
+    assert "95 % together" in page
     assert look(out / "comparison.html") == []
 
 

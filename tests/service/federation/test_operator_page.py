@@ -42,7 +42,14 @@ def test_times_that_arrivals_have_are_whole_hours():
 def test_a_coordinators_page_has_every_epsilon_with_its_terms():
     page = operator_page(a_coordinator())
     assert "8.0000 (zero_out, delta 1e-06; 3 rounds; pld)" in page
-    for said in ("PROVEN", "NONE", "who looks", "planned", "spent", "The server"):
+    for said in (
+        "PROVEN",
+        "NONE",
+        "who looks",
+        "planned",
+        "spent",
+        "the server&#x27;s operator",
+    ):
         assert said in page
     assert page.count("<table") == 2  # of rounds, and of all that is about epsilon
     assert "hr@20 0.2500, between 0.2000 and 0.3000" in page
