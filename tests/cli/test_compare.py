@@ -1,7 +1,7 @@
 """Methods, targets and baselines side by side; what is finished is not made again.
 
-Also tests `tacit.experiment.pairs` and `tacit.experiment.comparison`, `tacit.experiment.comparison_report` and
-`tacit.experiment.finished_comparison`.
+Also tests `tacit.experiment.comparison`, `tacit.experiment.comparison_report`,
+`tacit.experiment.finished_comparison` and `tacit.experiment.pairs`.
 """
 
 import csv
