@@ -63,7 +63,7 @@ LATER = 1.05  # lives that a killer waits for at most
 TIMES = (
     "seconds",
     "clients_per_second",
-    "peak_bytes",
+    "memory_bytes",
     CHECKSUM,
 )  # what differs between two runs
 PAGES = (".html",)  # show times

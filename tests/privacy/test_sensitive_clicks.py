@@ -151,9 +151,9 @@ def test_the_whole_history_never_has_that_epsilon():
         assert (line.standing, line.epsilon) == (Standing.NONE, None)
     [release] = METHOD.releases(PLAN)
     reason = next(iter(release.cells.values())).reason
-    assert "epsilon 3 at the most" in reason  # three rounds of 1.0
+    assert "epsilon 3 at most" in reason  # three rounds of 1.0
     assert "health of 'kind'" in reason
-    assert "nothing is promised" in reason
+    assert "have no promise" in reason
 
 
 def test_an_item_of_unknown_kind_is_sensitive():

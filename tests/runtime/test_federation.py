@@ -593,7 +593,7 @@ def test_local_reports_are_proven_as_far_as_nodes_follow_the_protocol(name, tmp_
         assert cell.has_epsilon
     for line in over.account.totals:
         assert str(NODES_FOLLOW) in line.assumes
-    for said in ("follow the protocol", "no other code", "on one node"):
+    for said in ("follows the protocol", "no other code", "on one node"):
         assert said in str(NODES_FOLLOW)
 
 

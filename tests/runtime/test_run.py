@@ -243,7 +243,7 @@ def test_the_ledger_says_whose_it_is_and_what_is_released(tmp_path):
         "rounds_planned": 4,
         "rounds_begun": 4,
         "most_participations": 4,
-        "releases": ["gradients"],
+        "releases": ["gradients, each round"],
         "earlier": [],
         "spent_with_earlier": [],
     }

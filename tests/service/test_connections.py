@@ -5,6 +5,7 @@ import contextlib
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,19 +107,19 @@ def test_operators_use_no_proxy_anywhere(dead_proxy):
     assert OperatorClient("helper", "https://a.example", b"s")._http.trust_env is False
 
 
-def test_commands_and_trials_ask_their_own_coordinator_directly(
-    dead_proxy, monkeypatch, tmp_path
-):
-    from tacit.service.federation import one_machine
+def test_commands_and_trials_ask_their_own_coordinator_directly(dead_proxy, tmp_path):
+    from tacit.service.federation.one_machine import TwoServersTrial
+    from tacit.service.federation.trial import Cast, write_toml
 
     secret = tmp_path / "own.secret"
     secret.write_text("s" * 40)
     secret.chmod(0o600)
     with server() as (port, _):
-        trial = one_machine.Trial(tmp_path, None, None, 1, "")  # type: ignore[arg-type]
-        monkeypatch.setattr(
-            one_machine.Trial, "_private", lambda _: (f"127.0.0.1:{port}", secret)
-        )
+        settings = {"secret": secret.name, "private": f"127.0.0.1:{port}"}
+        write_toml(tmp_path / "coordinator.toml", settings)
+        no_one: Any = None
+        cast = Cast(simulated=1, seats=0, population=1)
+        trial = TwoServersTrial(tmp_path, no_one, no_one, cast, "", True, ())
         assert trial.status()["is_over"] is False
 
 

@@ -82,8 +82,9 @@ def test_krr_and_models_without_a_basis_keep_interests_of_invented_users():
 def test_a_number_of_interests_that_training_did_not_make_is_refused():
     with pytest.raises(BadValue, match="basis of 2"):
         served(ServingSettings(Mode.DPA, 2.0, interests=5))
-    bare = replace(METHOD, mode="sound", privacy=UNPROTECTED, learns="gradients")
-    assert bare.basis_size == 0
+    sound = replace(METHOD, mode="sound", privacy=UNPROTECTED, learns="gradients")
+    assert sound.basis_size == 2
+    assert replace(sound, interests=None).basis_size == 0
 
 
 def test_the_printed_mechanism_needs_a_basis():

@@ -18,12 +18,12 @@ from service.federation.services import Place, Urls
 
 from tacit.release import Standing, View
 from tacit.service.federation.manifest import read_manifest
-from tacit.service.federation.one_machine import free_ports, wait_for, write_toml
 from tacit.service.federation.operator_client import OperatorClient, Peer
 from tacit.service.federation.overview import REFUSALS, of_coordinator
 from tacit.service.federation.sealing import sealed_report
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.settings import read_secret
+from tacit.service.federation.trial import free_ports, wait_for, write_toml
 
 LEAST, REPORTS = 60, 110
 CANARY = b"canary report id"  # sixteen bytes
@@ -162,7 +162,7 @@ def a_helpers_process(place: Place):
     log = place.folder / "log"
     with log.open("wb") as out, subprocess.Popen(command, stderr=out) as process:
         try:
-            wait_for(process, config, log)
+            wait_for(process, config)
             yield process, f"http://{private}"
         finally:
             process.kill()

@@ -9,7 +9,7 @@ from methods.test_privaterec import described
 from service.federation.services import catalog
 from service.relay.places import GRAM, Place, experiment
 
-from tacit.codes import sentences
+from tacit.codes import Code, sentences
 from tacit.errors import BadMessage, BadValue, Refused
 from tacit.release import Adjacency, Standing, Unit, View
 from tacit.service.federation.invitation import Invitation
@@ -54,8 +54,7 @@ class TestStatements:
         assert less.invitation.least_reports == 2000
         [release] = less.assembled.simulation.releases
         cell = release.cells[Unit.USER, View.SERVER]
-        assert "1200 honest clients" in sentences(cell.assumes)
-        assert "2000 less 800" in sentences(cell.assumes)
+        assert Code("honest_clients_beside_sybils", (1200, 2000, 800)) in cell.assumes
         assert cell.adjacency is Adjacency.REPLACE_ONE
 
     def test_the_line_says_what_makes_uploads_users(self, place):
@@ -69,10 +68,10 @@ class TestStatements:
 
         standing, plain, own = said()
         assert standing is Standing.ASSUMED
-        assert "none of the uploads that the relay counts are invented" in plain
+        assert str(Code("uploads_not_invented")) in plain
         standing, some, _ = said(assumed_sybils=7)
         assert standing is Standing.ASSUMED
-        assert "no more than 7 of the uploads" in some
+        assert str(Code("few_uploads_invented", (7,))) in some
         standing, tickets, same = said(counted_by="tickets")
         assert standing is Standing.PROVEN
         assert "one ticket per user" in tickets

@@ -23,6 +23,7 @@ from methods.test_privaterec import described, shown_news
 from quick import slow
 from service.relay.places import GRAM, ITEMS, Place, both, experiment, patiently, shards
 
+from tacit.codes import Code
 from tacit.data.catalog import Profiles
 from tacit.data.federated_data import FederatedData
 from tacit.data.splits import everyone_trains
@@ -492,7 +493,7 @@ def test_a_relay_mixes_slates_and_earns_nothing_by_it(tmp_path):
     run = run_of(experiment(**NEWS), described(ITEMS), Place(tmp_path).collector())
     totals = run.assembled.simulation.account.totals
     assert [one.epsilon for one in totals] == pytest.approx([8.0] * len(totals))
-    assert all("what each user was shown is public" in one.assumes for one in totals)
+    assert all(str(Code("public_slates")) in one.assumes for one in totals)
 
 
 def test_a_real_client_reports_clicks_and_none_by_bodies_of_one_length(
