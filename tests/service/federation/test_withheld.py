@@ -148,16 +148,24 @@ def played(place: Place) -> Overview:
 
 
 def test_what_is_as_good_as_popularity_is_published(place):
-    """Nobody's last item is trained on, so that neither list has it: a tie."""
+    """Nobody's last item is trained on, so that neither list has it: a tie.
+
+    The noise is that of a release, and no seed. One time in forty its interval lies
+    below zero; then the model is withheld, by the same rule. It lies beyond five
+    deviations less than once in a million runs.
+    """
     seen = played(place)
     assert seen.outcome is not None
     own, popular, difference = seen.outcome.metrics
     assert own["name"] == "hr@1"
-    assert own["value"] == pytest.approx(popular["value"], abs=0.2)
-    assert difference["low"] <= 0 <= difference["high"]
-    assert seen.outcome.withheld == ""
-    [digest] = seen.outcome.models
-    assert f"The model is published; its SHA-256 is {digest}" in operator_page(seen)
+    deviation = (difference["high"] - difference["low"]) / (2 * 1.96)
+    assert abs(difference["value"]) < 5 * deviation
+    assert difference["value"] == pytest.approx(own["value"] - popular["value"])
+    is_worse = difference["high"] < 0
+    assert bool(seen.outcome.withheld) == is_worse
+    assert len(seen.outcome.models) == (0 if is_worse else 1)
+    for digest in seen.outcome.models:
+        assert f"The model is published; its SHA-256 is {digest}" in operator_page(seen)
 
 
 def test_what_is_worse_is_not(place, monkeypatch):
