@@ -18,7 +18,7 @@ CATALOG = replace(
 
 def test_items_with_the_label_are_marked_and_those_without_any():
     assert marked_items(CATALOG, "kind", ["health"]).tolist() == [True, False, True]
-    column = replace(CATALOG.features["kind"], codes=np.array([0, 1, -1]))
+    column = replace(CATALOG.features["kind"], codes=np.array([0, 1, -1], np.int32))
     unknown = replace(CATALOG, features={"kind": column})
     assert marked_items(unknown, "kind", []).tolist() == [False, False, True]
 

@@ -198,7 +198,7 @@ def _difference(
 
 def _students(
     by_seed: Sequence[Float64[np.ndarray, "values"]],
-    users: Int64[np.ndarray, "values of all seeds"],
+    users: Int64[np.ndarray, "all_values"],
     *,
     pairs: int,
     confidence: float,
