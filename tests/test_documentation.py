@@ -32,11 +32,13 @@ FOR_DEVELOPERS = {"bench", "dev", "docs"}
 IN_PREPARATION = {"flower"}  # an extra that no module uses yet
 NOT_PRINTED = {  # what studies show beyond their paper
     "adaptation",
+    "beta",
     "bound",
     "cold-start",
     "frontier",
     "noise",
     "poisoning",
+    "readings",
 }
 PICTURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 SETS = {

@@ -115,10 +115,12 @@ class Bench:
         """DP-VAE of Table 8 and Figure 3: optimal clip and priors."""
         return replace(self, noisy_epochs=self.main_epochs).paper(priors=True)
 
-    def vae(self, data: Data | None = None, *, priors: bool = False) -> Cell:
+    def vae(
+        self, data: Data | None = None, *changes: str, priors: bool = False
+    ) -> Cell:
         """The same network and steps without clip and noise."""
         rounds = self.rounds(self.epochs, data or self.usual)
-        cell = self._vae(data, *self.changes).but(f"run.rounds={rounds}")
+        cell = self._vae(data, *self.changes, *changes).but(f"run.rounds={rounds}")
         return self.with_priors(cell, "users") if priors else cell
 
     def beside(self, baseline: str, data: Data | None = None) -> Cell:

@@ -1,5 +1,6 @@
 """DP-VAE (Fang, Du and Wu 2022): Tables 5 to 11, Figure 3, and what its numbers imply.
 
+    betas         Equation 7: the best β of the VAE
     noise         what the paper's noise, clip and bound amount to; trains nothing
     benches       the data sets, and DP-VAE's cells on each
     contenders    the rivals of Tables 5 and 8
@@ -23,6 +24,7 @@ from tacit.reproduction.cells import has_data
 from tacit.reproduction.study import Scale, Study, Table
 
 from .benches import Bench, as_published, quick, smoke, word_file
+from .betas import beta
 from .budgets import table_10
 from .clipping import table_7
 from .comparison import figure_3, table_8, table_9
@@ -61,6 +63,9 @@ def study(scale: Scale) -> Study:
         for number, (make, on) in made.items()
     }
     tables["11"] = table_11(scale)  # knows by itself what it needs
+    tables["beta"] = or_not_run(
+        "beta", beta(small, scale), small, lacks("beta", small, scale, here)
+    )
     return Study("dpvae", {"noise": noise_table(), **tables})
 
 
@@ -77,7 +82,8 @@ def or_not_run(number: str, table: Table, on: Bench, reason: str) -> Table:
     """The table, or one row that says why it is not made here."""
     if not reason:
         return table
-    what = "Figure 3" if number == "figure-3" else f"Table {number}"
+    parts = {"figure-3": "Figure 3", "beta": "Equation 7"}
+    what = parts.get(number, f"Table {number}")
     name = f"{what} ({on.label}), not run"
     return Table(lambda _: table_not_run(name, on.name, reason))
 

@@ -14,7 +14,7 @@ from tacit.experiment import comparison
 from tacit.reproduction import papers, reproduce
 from tacit.reproduction.study import SCALES, Table, check_extras
 
-TABLES = ["noise", "5", "6", "7", "8", "9", "10", "figure-3", "11"]
+TABLES = ["noise", "5", "6", "7", "8", "9", "10", "figure-3", "11", "beta"]
 SETS = ("movielens-100k", "movielens-1m")
 
 
