@@ -152,5 +152,9 @@ def test_test_all_names_its_parts_and_its_processes() -> None:
 def would_run(*words: str) -> str:
     """What make would do, without doing it."""
     command = ["make", "--dry-run", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    outer = {"MAKEFLAGS", "MAKEOVERRIDES", "ELSEWHERE"}  # of a make that runs this test
+    own = {name: value for name, value in os.environ.items() if name not in outer}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, env=own
+    )
     return done.stdout
