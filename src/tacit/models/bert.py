@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Float32, Int, Shaped
 from scipy.special import ndtr
 
 from tacit import check
 from tacit.errors import BadValue
 
 Hidden = Float32[np.ndarray, "texts length width"]
-Parameters = Mapping[str, Float32[np.ndarray, "..."]]
+# Whatever a file has, whole numbers of positions too; `_taken` reads what is needed.
+Parameters = Mapping[str, Shaped[np.ndarray, "..."]]
 
 
 @dataclass(frozen=True, eq=False)
