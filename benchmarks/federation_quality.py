@@ -45,6 +45,7 @@ from tacit.service.federation.settings import (
     read_settings,
 )
 from tacit.service.federation.simulated_clients import Counts, SimulatedClients
+from tacit.service.federation.trial import wait_for
 from tacit.transport.shared_sum import from_bytes, modulo
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
