@@ -361,7 +361,7 @@ def test_a_leader_that_lies_about_its_batches_voids_the_round(world, monkeypatch
 
 def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
     """Nobody was shown that manifest, so nothing is lost."""
-    found = world.coordinator(window=1)
+    found = world.coordinator(window=60)  # the clock is the test's
     step_until(found, SIGNED)
     [first] = found.rounds()
     found.clock = lambda: first.manifest.closes + 1.0
@@ -370,7 +370,7 @@ def test_a_window_that_went_by_before_anybody_opened_is_planned_again(world):
 
 
 def test_an_operator_that_has_lost_a_signed_round_signs_another(world, monkeypatch):
-    found = world.coordinator(window=1)
+    found = world.coordinator(window=60)  # the clock is the test's
     step_until(found, SIGNED)
     [first] = found.rounds()
 
@@ -385,7 +385,7 @@ def test_an_operator_that_has_lost_a_signed_round_signs_another(world, monkeypat
 
 def test_a_window_that_went_by_with_one_of_both_open_voids_the_run(world):
     """The one that has opened it signs no other manifest for that round."""
-    found = world.coordinator(window=1)
+    found = world.coordinator(window=60)  # the clock is the test's
     step_until(found, SIGNED)
     [first] = found.rounds()
     found.leader.open(first.signed)
