@@ -59,12 +59,13 @@ def test_what_does_not_open_or_is_no_message_is_left_out(tmp_path):
     padded = hpke.sealed(
         bytes(7) + b"\1", MANIFEST.collector_key, seal_info(MANIFEST.round_id)
     )
+    harmed = sealed(3)
     bad = [
         sealed(1, key=other),
         sealed(2, epoch=bytes(32)),
         bytes(56),
         b"\xff" * 56,
-        sealed(3)[:-1] + b"\0",
+        harmed[:-1] + bytes([harmed[-1] ^ 1]),
         padded,
     ]
     one = found(tmp_path, [*bad[:3], sealed(9), *bad[3:]])
