@@ -365,6 +365,8 @@ class PrivateRecLocal(Method):
                 bare = raw[OPEN][:, place] == 1
             for is_bare in (False, True):
                 rows = np.flatnonzero((sizes[:, place] > 0) & (bare == is_bare))
+                if not len(rows):
+                    continue
                 own, size = keys.at("slate", place)[rows], sizes[rows, place]
                 pick = _as_it_is if is_bare else self._picked
                 picked = pick(clicks[rows, place], own, size, self._width - 1)
@@ -387,8 +389,6 @@ class PrivateRecLocal(Method):
         count: int,
     ) -> Ragged:
         """Places in each slate: the label that is reported, then its negatives."""
-        if not len(sizes):
-            return Ragged.of_lengths([], np.zeros(0, np.int64))
         if isinstance(self.privacy, LocalClicks):
             return self._labels(self.privacy).privatize(clicks, keys, sizes=sizes)
         return _as_it_is(clicks, keys, sizes, count)
@@ -570,8 +570,6 @@ def _as_it_is(
     count: int,
 ) -> Ragged:
     """Places in each slate: its click, then negatives; nothing is hidden."""
-    if not len(sizes):
-        return Ragged.of_lengths([], np.zeros(0, np.int64))
     labels, n = clicks.astype(np.int64), sizes.astype(np.int64)
     return with_labels(labels, negatives(labels, keys, sizes=n, count=count))
 
