@@ -34,7 +34,7 @@ from tacit.service.federation import aggregator
 from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.coordinator import Coordinator, RoundState
 from tacit.service.federation.public_rounds import OPEN
-from tacit.service.federation.store import CLOSED, CLOSING, Store
+from tacit.service.federation.store import CLOSED, CLOSING, AggregatorStore
 from tacit.service.grouped_work import GroupedWork
 
 
@@ -126,7 +126,7 @@ def _sum_not_kept() -> None:
     aggregator.published = noisy
     Aggregator.close = anew  # type: ignore[method-assign]
     _noise_kept()  # else nothing could be computed anew
-    Store._clear_keys = lambda _: None  # type: ignore[method-assign]
+    AggregatorStore._clear_keys = lambda _: None  # type: ignore[method-assign]
 
 
 def _noise_kept() -> None:
@@ -145,18 +145,18 @@ def _noise_kept() -> None:
 
 
 def _ids_in_their_own_commit() -> None:
-    writing = Store.writing
+    changing = AggregatorStore.changing
 
-    def split(self: Store) -> Any:
-        return _Split(self, writing(self))
+    def split(self: AggregatorStore) -> Any:
+        return _Split(self, changing(self))
 
-    Store.writing = split  # type: ignore[method-assign, assignment]
+    AggregatorStore.changing = split  # type: ignore[method-assign, assignment]
 
 
 class _Split:
     """A transaction that leaves rows of `seen` for later."""
 
-    def __init__(self, store: Store, whole: Any) -> None:
+    def __init__(self, store: AggregatorStore, whole: Any) -> None:
         self.store, self.whole = store, whole
         self.later: list[tuple[str, list[Any]]] = []
 
@@ -168,8 +168,9 @@ class _Split:
         found = self.whole.__exit__(*error)
         if self.later and error[0] is None:
             _die_once()
-            for query, rows in self.later:
-                self.store.file.executemany(query, rows)
+            with self.store.writing() as file:
+                for query, rows in self.later:
+                    file.executemany(query, rows)
         return found
 
     def execute(self, *args: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import tacit
+from benchmarks.fuzz_federation import decoders
 from benchmarks.fuzz_mutations import harmed, harmed_document, harmed_json
 from tacit.accounting.dp_events import (
     ComposedDpEvent,
@@ -94,6 +95,8 @@ def targets(place: Path) -> Iterator[Target]:
     yield from _run(place)
     yield from _ledgers(place)
     yield from _service(place)
+    for name, (read, sound) in decoders().items():
+        yield Target(name, 0.0125, partial(_harmed, sound), read, sound[0])
 
 
 # --- Messages ------------------------------------------------------------------------
@@ -132,7 +135,7 @@ def _messages() -> Iterator[Target]:
         broadcasts[0],
     )
     yield _broadcasts()
-    yield Target("reports", 0.45, partial(_sealed, reports), read, reports[0])
+    yield Target("reports", 0.30, partial(_sealed, reports), read, reports[0])
 
 
 def _broadcasts() -> Target:

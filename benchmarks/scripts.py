@@ -49,6 +49,10 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     "fuzz": (("--inputs", "100", "--least", "2"),),
     "gram_floor": (
         ("--sets", "few", "--epsilons", "4", "--seeds", "2", "--draws", "1"),
+        (
+            *("--sets", "few", "--epsilons", "4", "--seeds", "1", "--draws", "1"),
+            *("--method", "krr", "--lengths", "0", "all"),
+        ),
     ),
     "gram_forecast": (
         ("--measure", "few", "--epsilons", "4", "--seeds", "1", "--draws", "1"),
@@ -58,6 +62,10 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
         (*_GRAM, "--epsilons", "4", "--variants", "none", "others", "titles by words"),
     ),
     "gram_validation": (("refresh", *_GRAM), ("reach", *_GRAM)),
+    "how_many": (
+        ("--sets", "world-150", "--seeds", "1"),
+        ("--sets", "world-150", "--seeds", "1", "--weights", "3"),
+    ),
     "init_table": (("--users", "300", "--lines", "2000"),),
     "kills": (("--times", "7"),),
     "news_basis": ((*_ENCODER, "--set", "method.interests=2", "--seeds", "1"),),
@@ -68,11 +76,13 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
             *("--set", "privacy.mechanism=published_gradient", "--part", "test"),
         ),
     ),
+    "news_language_model": ((*_NEWS, "--rounds", "1", "--epochs", "1"),),
     "news_validation": (("nrms", "epochs=1", *_NEWS), ("naml", "epochs=1", *_NEWS)),
     "news_users": (
         ("--users", "300", "--learns", "clicks and gradients", "clicks"),
         ("--users", "300", *_NEWS_LOCAL),
     ),
+    "next_items": (("--sets", "memory-1", "--epsilons", "4", "--seeds", "1"),),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
     "relay": (("--smoke",),),
     "relay_kills": (("--times", "4"),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 
 from documentation.drawing import Drawing
 
@@ -25,16 +25,18 @@ class Area:
 
 @dataclass(frozen=True)
 class Frontier:
-    """A line per method over epsilon, named at its end; dashed lines across.
+    """A line per method over what it is given, named at its end; dashed lines across.
 
-    Epsilons stand at equal distances: each is twice the one before.
+    That is epsilon, or people, by the logarithm.
     """
 
-    epsilons: Sequence[float]
+    given: Sequence[float]
     series: Mapping[str, Sequence[float]]
     levels: Mapping[str, float]
     low: float
     top: float
+    unit: str = "ε "  # before each value below the axis
+    ends: tuple[str, str] = ("← more private", "less private →")
 
     def draw(self, drawing: Drawing, area: Area) -> None:
         """Axes, dashed lines, the lines of the methods, and all their names."""
@@ -52,10 +54,12 @@ class Frontier:
     def _at(self, area: Area, number: int, value: float) -> tuple[float, float]:
         """The place of a value at the epsilon of this number."""
         size, (left, right) = area.size, self._sides(area)
-        step = (right - left - 2 * size) / (len(self.epsilons) - 1)
+        given = [log(one) for one in self.given]
+        along = (given[number] - given[0]) / (given[-1] - given[0])
         bottom = area.y + area.height - 3.1 * size
         share = (value - self.low) / (self.top - self.low)
-        return left + size + number * step, bottom - (bottom - area.y) * share
+        x = left + size + along * (right - left - 2 * size)
+        return x, bottom - (bottom - area.y) * share
 
     def _draw_axes(self, drawing: Drawing, area: Area) -> None:
         size, (left, right) = area.size, self._sides(area)
@@ -66,12 +70,12 @@ class Frontier:
             label = f"{tick / 20:.2f}".lstrip("0")
             drawing.text(left - 6, y + 0.35 * size, label, anchor="end", **quiet)
         bottom = self._at(area, 0, self.low)[1]
-        for number, epsilon in enumerate(self.epsilons):
-            x, told = self._at(area, number, self.low)[0], f"ε {epsilon:g}"
+        for number, value in enumerate(self.given):
+            x, told = self._at(area, number, self.low)[0], f"{self.unit}{value:,g}"
             drawing.text(x, bottom + 1.3 * size, told, anchor="middle", **quiet)
         below = bottom + 2.75 * size
-        drawing.text(left, below, "← more private", **quiet)
-        drawing.text(right, below, "less private →", anchor="end", **quiet)
+        drawing.text(left, below, self.ends[0], **quiet)
+        drawing.text(right, below, self.ends[1], anchor="end", **quiet)
 
     def _draw_levels(self, drawing: Drawing, area: Area) -> list[Name]:
         names, (left, right) = list[Name](), self._sides(area)
@@ -84,7 +88,7 @@ class Frontier:
 
     def _draw_lines(self, drawing: Drawing, area: Area) -> list[Name]:
         names = list[Name]()
-        colored = [*zip(COLORS, self.series.items(), strict=True)]
+        colored = [*zip(COLORS, self.series.items(), strict=False)]
         for color, (name, values) in reversed(colored):  # the first lies on top
             points = [self._at(area, n, value) for n, value in enumerate(values)]
             drawing.line(points, color=color, weight=2.8 if color == "good" else 1.8)

@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from documentation.charts import Area, Bar, Frontier, bars
@@ -22,7 +23,7 @@ FOLDER = ROOT / "docs" / "figures"
 WIDE, NARROW = 860, 358  # pixels: a column of text on a desk, and on a phone
 GRAM, DPALS = "docs/methods/gram.md", "docs/methods/dpals.md"
 FEDVAE, DPVAE = "docs/methods/fedvae.md", "docs/methods/dpvae.md"
-LEAKS = "docs/leaks.md"
+LEAKS, BUDGETS = "docs/leaks.md", "docs/personal_budgets.md"
 
 
 # --- Client, channel, server ---------------------------------------------------------
@@ -520,6 +521,68 @@ def evidence(is_wide: bool) -> Drawing:
     return drawing
 
 
+# --- How many people a budget needs ---------------------------------------------------
+
+
+def how_many(is_wide: bool) -> Drawing:
+    """What so many people give without noise, and what everyone gives at an epsilon."""
+    people = [125, 250, 500, 1000, 5034]  # six numbers do not fit on a phone
+    curve = [number(row(BUDGETS, "people, no noise", f"{n:,}")[0]) for n in people]
+    levels = {
+        f"all at ε {epsilon}": number(
+            row(BUDGETS, "5,034 people at epsilon", str(epsilon))[0]
+        )
+        for epsilon in (8, 4, 1)
+    }
+    invented = [2_000, 8_000, 32_000, 128_000]
+    cells = [row(BUDGETS, "invented people", f"{n:,}") for n in invented]
+    both = {
+        name: [number(line[column]) for line in cells]
+        for column, name in enumerate(("without noise", "all at ε 1"))
+    }
+    said = [
+        *(
+            f"{n:,} people without noise {v:.4f}"
+            for n, v in zip(people, curve, strict=True)
+        ),
+        *(f"{name} {value:.4f}" for name, value in levels.items()),
+    ]
+    grows = [
+        f"{n:,} people {bare:.4f} without noise, {noisy:.4f} at ε 1"
+        for n, bare, noisy in zip(invented, *both.values(), strict=True)
+    ]
+    drawing, areas = _two_areas(
+        is_wide,
+        "How many people a budget needs",
+        f"NDCG@100. MovieLens 1M: {'; '.join(said)}. "
+        f"An invented world: {'; '.join(grows)}.",
+    )
+    lines = partial(
+        Frontier,
+        low=0.25,
+        top=0.45,
+        unit="",
+        ends=("← fewer people", "more people →"),
+    )
+    _headed(drawing, areas[0], "MovieLens 1M", "NDCG@100 of some, without noise")
+    lines(people, {"without noise": curve}, levels).draw(drawing, areas[0])
+    _headed(drawing, areas[1], "An invented world", "NDCG@100 as it grows")
+    lines(invented, both, {}).draw(drawing, areas[1])
+    return drawing
+
+
+def _two_areas(is_wide: bool, title: str, said: str) -> tuple[Drawing, list[Area]]:
+    """Side by side, or on a phone below one another, with a line between."""
+    if is_wide:
+        drawing, half = Drawing(WIDE, 350, title=title, said=said), WIDE / 2
+        drawing.line([(half, 20), (half, 330)], color="line")
+        sides = (MARGIN, half + MARGIN)
+        return drawing, [Area(x, 78, half - 2 * MARGIN, 262, 12) for x in sides]
+    drawing = Drawing(NARROW, 700, title=title, said=said)
+    drawing.line([(MARGIN, 350), (NARROW - MARGIN, 350)], color="line")
+    return drawing, [Area(MARGIN, y, NARROW - 2 * MARGIN, 262, 11.5) for y in (78, 428)]
+
+
 def _told(series: dict[str, list[float]], ease: float) -> str:
     """The curves in words, for those who hear the picture."""
     said = "; ".join(
@@ -562,6 +625,7 @@ FIGURES: dict[str, Callable[[bool], Drawing]] = {
     "evidence": evidence,
     "who-sees-what": who_sees_what,
     "a-round": one_round,
+    "how-many": how_many,
     "ledger": ledger,
     "six-cells": six_cells,
 }

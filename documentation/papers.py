@@ -24,7 +24,8 @@ _HEAD = """# The five papers, part by part
 
 Every equation, line of an algorithm, mechanism, baseline, data set, table and figure of
 the five papers, with the place in the code. *Whole*: all that the text describes is
-there. `tacit reproduce` makes the tables and figures. This page is made by
+there. `tacit reproduce` makes the tables and figures, and tries what the text claims:
+the last column is of `--scale quick`. This page is made by
 `python -m documentation.papers`, and a test finds every name.
 """
 
@@ -95,12 +96,14 @@ def page() -> str:
 def _summary(
     found: Mapping[str, tuple[Mapping[str, Any], tuple[Part, ...]]],
 ) -> Iterator[str]:
-    yield "| paper | `tacit reproduce` | parts | whole | partly | not |"
-    yield "|---|---|--:|--:|--:|--:|"
+    yield "| paper | `tacit reproduce` | parts | whole | partly | not | claims hold |"
+    yield "|---|---|--:|--:|--:|--:|--:|"
     for name, (paper, parts) in found.items():
         states = [part.state for part in parts]
         counts = " | ".join(str(states.count(state)) for state in STATES)
-        yield f"| {paper['title']} | `{name}` | {len(parts)} | {counts} |"
+        quick = {"version": "an earlier version", **paper["quick"]}
+        claims = "{held} of {claims} ({version})".format(**quick)
+        yield f"| {paper['title']} | `{name}` | {len(parts)} | {counts} | {claims} |"
 
 
 def _section(paper: Mapping[str, Any], parts: Sequence[Part]) -> Iterator[str]:

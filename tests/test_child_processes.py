@@ -1,5 +1,6 @@
 """Processes that this one starts: told when they end, ended with it, never alone."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -78,7 +79,8 @@ def test_a_program_is_stopped_with_all_that_it_started(ending, tmp_path):
 LISTENS = """
 import os, signal, socket, sys, time
 from tacit.child_processes import LIFELINE, end_with_parent
-end_with_parent()
+if sys.argv[2] == "ours":
+    end_with_parent()
 assert LIFELINE not in os.environ
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -91,13 +93,24 @@ import os, sys, time
 from pathlib import Path
 from tacit.child_processes import ChildProcess
 for name in ("deaf", "keen"):
-    command = [sys.executable, "-c", {LISTENS!r}, name]
+    command = [sys.executable, "-c", {LISTENS!r}, name, sys.argv[1]]
+    ours = sys.argv[1] == "ours"
     child = ChildProcess.start(
-        name, command, log=Path(name), environment=os.environ, has_lifeline=True
+        name, command, log=Path(name), environment=os.environ, reads_lifeline=ours
     )
     print(child.popen.pid, flush=True)
 time.sleep(600)
 """
+
+
+def has_members(group):
+    """Whether a process group has a process that is no zombie."""
+    for stat_file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, own, *_ = stat_file.read_text().rpartition(")")[2].split()
+            if int(own) == group and state != "Z":
+                return True
+    return False
 
 
 def wait_until(claim, seconds=60.0):
@@ -107,10 +120,15 @@ def wait_until(claim, seconds=60.0):
         time.sleep(0.02)
 
 
-def test_a_killed_parent_leaves_no_child_and_no_port(tmp_path):
-    """One of two children ignores SIGTERM; neither keeps the other's pipe open."""
+@pytest.mark.parametrize("whose", ["ours", "foreign"])
+def test_a_killed_parent_leaves_no_child_and_no_port(whose, tmp_path):
+    """One of two children ignores SIGTERM; neither keeps the other's pipe open.
+
+    A foreign program knows nothing of the pipe. It, and no wrapper, is the child that
+    is told of when it ends, and its watcher ends as well.
+    """
     parent = subprocess.Popen(
-        [sys.executable, "-c", STARTS], cwd=tmp_path, stdout=subprocess.PIPE
+        [sys.executable, "-c", STARTS, whose], cwd=tmp_path, stdout=subprocess.PIPE
     )
     assert parent.stdout is not None
     with parent.stdout:
@@ -121,6 +139,7 @@ def test_a_killed_parent_leaves_no_child_and_no_port(tmp_path):
         parent.kill()
         parent.wait()
         wait_until(lambda: not any(map(is_running, children)))
+        wait_until(lambda: not any(map(has_members, children)))
     for log in logs:
         socket.create_server(("127.0.0.1", int(log.read_text()))).close()
 
@@ -150,3 +169,20 @@ def test_a_child_that_was_killed_is_told_by_its_signal(tmp_path):
         made[0].refuse_ended()
     stop_all(made)
     assert [one.popen.returncode for one in made] == [-9, -15]
+
+
+def test_a_stopped_program_takes_its_watcher_along(tmp_path):
+    command = [
+        sys.executable,
+        "-c",
+        "import time; print(1, flush=True); time.sleep(60)",
+    ]
+    made = ChildProcess.start(
+        "one", command, log=tmp_path / "log", environment=os.environ
+    )
+    wait_until(lambda: (tmp_path / "log").read_text())
+    began = time.monotonic()
+    made.stop()
+    assert made.popen.returncode == -signal.SIGTERM  # of the program itself
+    assert time.monotonic() - began < 5
+    wait_until(lambda: not has_members(made.popen.pid))

@@ -23,6 +23,7 @@ from documentation.page_tables import NotOnPage, number, row
 from tacit import reproduction
 from tacit.baselines import BASELINES
 from tacit.cli.app import app
+from tacit.experiment.planning import WORTH_OF_ALL, worth_in_people
 from tacit.methods import METHODS
 from tacit.reproduction.study import find_studies, load_study
 
@@ -65,6 +66,7 @@ def test_the_place_of_every_part_of_a_paper_is_there(name: str) -> None:
     ]
     assert absent == []
     assert all((ROOT / "docs" / page).is_file() for page in paper["pages"])
+    assert 0 <= paper["quick"]["held"] <= paper["quick"]["claims"]
 
 
 def test_a_name_that_moved_is_noticed() -> None:
@@ -203,7 +205,7 @@ def test_readme_lists_all_extras() -> None:
 
 
 def test_readme_counts_methods_and_baselines() -> None:
-    words = {13: "thirteen", 15: "fifteen"}
+    words = {13: "thirteen", 16: "sixteen"}
     said = f"{words[len(METHODS)]} methods, {words[len(BASELINES)]} baselines"
     assert said in README
 
@@ -277,3 +279,15 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
         "index.html: b.svg",
         "sub/b.html: ../#no",
     ]
+
+
+def test_a_plan_says_of_people_what_the_page_has() -> None:
+    for epsilon, people in WORTH_OF_ALL.items():
+        cells = row(figures.BUDGETS, "5,034 people at epsilon", f"{epsilon:g}")
+        assert cells[1] == people
+        assert number(cells[0]) == figures._floor(epsilon, 1)
+        assert f"at epsilon {epsilon:g} were as good as those of {people}" in (
+            worth_in_people(epsilon)
+        )
+    bare = number(row(figures.BUDGETS, "people, no noise", "5,034")[0])
+    assert f"| ∞ | {bare:.4f}".replace("0.", ".") in (ROOT / figures.GRAM).read_text()

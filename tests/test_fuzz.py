@@ -36,6 +36,9 @@ NAMES = (
     *("model.json", "ledger.json", "result.json", "metrics.jsonl"),
     *("privacy-card.json", "state.safetensors", "checkpoint", "ledger.db"),
     *("ledger.db rows", "query", "answer", "model", "basis"),
+    *("manifest", "epoch manifest", "sealed report", "seed batch", "closing"),
+    *("relay closing", "upload", "relay batch", "node answer", "new items"),
+    *("rotation", "invitation"),
 )
 
 

@@ -85,7 +85,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "kernels/one_bit": (THREADS, "both forms, bit for bit"),
     "kernels/ranking": ("evaluation/test_ranking.py", "against its plain twin"),
     "kernels/topk": ("serving/test_topk.py", "against a sort"),
-    "ledger/anchor": ("ledger/test_snapshot.py", "a ledger put back is seen"),
     "ledger/records": ("ledger/test_decisions.py", "data that decisions return"),
     "ledger/rows": ("ledger/test_snapshot.py", "no flipped bit changes a figure"),
     "ledger/schema": ("ledger/test_decisions.py", "opens every format"),
@@ -181,6 +180,10 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "service/federation/wires": (
         "service/relay/test_end_to_end.py",
         "clients of both channels",
+    ),
+    "storage/sqlite_file": (
+        "storage/test_store_contract.py",
+        "what every store keeps on a full disk",
     ),
     "testing/client_process": ("testing/test_contract.py", "the toy in a process"),
     "testing/toy": ("testing/test_contract.py", "the contract's own subject"),

@@ -101,7 +101,9 @@ def popularity(results: Results, cell: Cell) -> Outcome:
 
         def make() -> Json:
             assembled = assemble(experiment)
-            return _judged(assembled, baseline_scorer(assembled, "popularity"))
+            return _judged(
+                assembled, baseline_scorer(assembled, "popularity", budget=0)[0]
+            )
 
         name = f"popularity, seed {experiment.split_seed}"
         return _read(results.measured(name, inputs, make))

@@ -130,7 +130,7 @@ def judge(experiment: Experiment, directory: RunDirectory) -> Hits:
     scorers: dict[str, Scorer] = {
         ADAPTED: method_scorer(assembled, state),
         AS_IS: not_adapting(assembled, state),
-        POPULARITY: baseline_scorer(assembled, POPULARITY),
+        POPULARITY: baseline_scorer(assembled, POPULARITY, budget=0)[0],
     }
     heldout = assembled.split.test
     assert isinstance(heldout, Heldout)

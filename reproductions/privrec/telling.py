@@ -132,7 +132,8 @@ def _strangers(
 ) -> dict[str, Any]:
     own = assemble(cells["PrivRec"].experiments()[seed])
     scorers: dict[str, Scorer] = {
-        who: baseline_scorer(own, who.lower()) for who in ("popularity", "EASE")
+        who: baseline_scorer(own, who.lower(), budget=0)[0]
+        for who in ("popularity", "EASE")
     }
     for who, cell in cells.items():
         assembled = assemble(cell.experiments()[seed])
@@ -155,7 +156,7 @@ def _new_items(bench: Bench, cells: Mapping[str, Cell], seed: int) -> dict[str, 
         NOT_ADAPTED: not_adapting(assembled, state),
         ONE_FEATURE: one_feature(assembled, feature),
         "FCF": method_scorer(other, _trained(other)),
-        CHANCE: baseline_scorer(assembled, "popularity"),
+        CHANCE: baseline_scorer(assembled, "popularity", budget=0)[0],
     }
     limited = {who: unseen_items.among(scorers[who], is_unseen) for who in OF_ITEMS}
     return {who: telling_more(bench, assembled, one) for who, one in limited.items()}

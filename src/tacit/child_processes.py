@@ -3,10 +3,12 @@
     ChildProcess      one of them, and the file that it logs to
     stop_all          ends several
     end_with_parent   what a program of ours calls first, if it is such a process
+    become            what starts any other program, with a watcher beside it
 
-A child with a lifeline holds the read end of a pipe. Its parent alone has the write
-end and never writes: once the parent is gone, however it was killed, the child reads
-the end of the file and ends itself.
+A child holds the read end of a pipe, its lifeline. Its parent alone has the write end
+and never writes: once the parent is gone, however it was killed, the child reads the
+end of the file and ends itself. Of a program that knows nothing of pipes a watcher in
+its process group reads that, and ends the group.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from tacit.errors import ChildEnded
 from tacit.files import make_folders, resumed
@@ -38,7 +42,7 @@ class ChildProcess:
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
-    lifeline: int | None = None  # the write end of the pipe
+    lifeline: int | None  # the write end of the pipe; None: stopped
 
     @classmethod
     def start(
@@ -48,25 +52,23 @@ class ChildProcess:
         *,
         log: Path,
         environment: Mapping[str, str],
-        has_lifeline: bool = False,
+        reads_lifeline: bool = False,
     ) -> ChildProcess:
         """Start a program whose output goes to a log.
 
-        With a lifeline the program must call `end_with_parent`.
+        `reads_lifeline`: the program calls `end_with_parent`, and needs no watcher.
         """
         make_folders(log.parent)
+        watched = () if reads_lifeline else (sys.executable, "-m", __name__)
         with contextlib.ExitStack() as stack:
-            write, own, passed = None, dict[str, str](), tuple[int, ...]()
-            if has_lifeline:
-                # Other programs inherit neither end: Python opens both close-on-exec.
-                read, write = os.pipe()
-                stack.callback(os.close, read)
-                own, passed = {LIFELINE: str(read)}, (read,)
+            # Other programs inherit neither end: Python opens both close-on-exec.
+            read, write = os.pipe()
+            stack.callback(os.close, read)
             out = stack.enter_context(resumed(log, at_end=True, is_private=True))
             popen = subprocess.Popen(
-                [*command],
-                env={**environment, **own},
-                pass_fds=passed,
+                [*watched, *command],
+                env={**environment, LIFELINE: str(read)},
+                pass_fds=(read,),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -160,22 +162,63 @@ def _is_there(pid: int) -> bool:
 
 def end_with_parent() -> None:
     """End this process when its parent has ended; nothing if it has no lifeline."""
-    name = os.environ.pop(LIFELINE, "")  # programs that this one starts have none
+    handle = _lifeline()
+    if handle is not None:
+        threading.Thread(
+            target=_end_after, args=(handle,), name="lifeline", daemon=True
+        ).start()
+
+
+def become(command: Sequence[str]) -> NoReturn:
+    """Turn this process into another program, and leave a watcher of its lifeline.
+
+    The watcher is in the program's process group, ends with that, and is no child of
+    the program: it would wait for children of its own alone.
+    """
+    handle = _lifeline()
+    if handle is not None:
+        child = os.fork()
+        if not child:
+            if not os.fork():
+                _watch(handle)
+            os._exit(0)
+        os.waitpid(child, 0)
+    os.execvp(command[0], [*command])
+
+
+def _lifeline() -> int | None:
+    """The read end of the pipe; programs that this one starts do not have it."""
+    name = os.environ.pop(LIFELINE, "")
     if not name.isdigit():
-        return
-    handle = int(name)
-    os.set_inheritable(handle, False)
-    threading.Thread(
-        target=_end_after, args=(handle,), name="lifeline", daemon=True
-    ).start()
+        return None
+    os.set_inheritable(int(name), False)
+    return int(name)
+
+
+def _watch(handle: int) -> NoReturn:
+    """End the program whose group this process is in, when its parent has ended."""
+    _wait_for_end(handle)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(ORPHANS_GRACE)
+    os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def _end_after(handle: int) -> None:
     """Wait for the end of the pipe; then end as on SIGTERM, by force if need be."""
-    while os.read(handle, 1):
-        pass
+    _wait_for_end(handle)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(ORPHANS_GRACE)
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)  # with all that it started
     os._exit(1)
+
+
+def _wait_for_end(handle: int) -> None:
+    while os.read(handle, 1):
+        pass
+
+
+if __name__ == "__main__":
+    become(sys.argv[1:])

@@ -188,6 +188,7 @@ _UNCHECKED = {
     "unknown_code": "{}",  # of a package that is not here, or of a later version
 }
 _REASONS_OF_NONE = {
+    "consented": "the members of this group accept that nothing is promised to them",
     "bare_reports": "reports are sent without noise",
     "bare_at_server": "the server sees every report without noise",
     "bare_node_sums": "the server sees the sum of each node without noise, and the sum "

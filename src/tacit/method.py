@@ -23,7 +23,8 @@ and a `Privacy` value protects it. Bounds, noise, layout, calibration and accoun
 round are derived from the two, once, and the author writes none of them.
 
 What only some methods can do is a capability that is asked for by its protocol:
-`Refreshable`, `Exportable`, `Explainable`, `Queryable`, `Decomposable`, `Popular`.
+`Refreshable`, `Exportable`, `Explainable`, `Queryable`, `Decomposable`, `Popular`,
+`Purposeful`.
 
 Every kind of data has one place:
 
@@ -43,13 +44,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Protocol, Self, final, runtime_checkable
+from typing import ClassVar, Protocol, Self, final, get_args, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 from numpy.typing import ArrayLike
 
+from tacit import check
 from tacit.accounting.serialization import agreed_release
 from tacit.aggregation.bucketed import Bucketed
 from tacit.aggregation.mean import Aggregator, Mean
@@ -63,6 +65,7 @@ from tacit.keys import Key, Keys
 from tacit.ledger.budget import is_within
 from tacit.mechanisms.adaptive_clip import BIT
 from tacit.mechanisms.sum_mechanism import SumMechanism
+from tacit.models.histories import ListFor
 from tacit.models.onnx_graph import Formula
 from tacit.phase import Phase, check_phases, in_turn, named, phase_of
 from tacit.plans import Plan
@@ -118,6 +121,7 @@ __all__ = [
     "Keys",
     "Layout",
     "Ledger",
+    "ListFor",
     "LocalPrivUnit",
     "Mechanisms",
     "Method",
@@ -127,6 +131,7 @@ __all__ = [
     "Privacy",
     "Profiles",
     "PublicSlot",
+    "Purposeful",
     "Queryable",
     "Refreshable",
     "Scores",
@@ -148,6 +153,7 @@ __all__ = [
     "enrol",
     "in_turn",
     "participate",
+    "ranking_for",
 ]
 
 # Agreements by public catalog, then by the digest of all other terms. Every round asks
@@ -962,6 +968,31 @@ class Popular(Protocol):
         The broadcast is that after the last round. It is the same for everyone.
         """
         ...
+
+
+@runtime_checkable
+class Purposeful(Protocol):
+    """A method whose finished model can rank for a session, or for the next visit."""
+
+    def ranking_for(self, list_for: ListFor) -> Method:
+        """The method as it ranks for that: from the same model, and never trained.
+
+        Refuses settings of its own that weigh events already.
+        """
+        ...
+
+
+def ranking_for(method: Method, list_for: ListFor) -> Method:
+    """The method as it ranks for a session or a visit; refuses one that cannot."""
+    check.one_of(get_args(ListFor), list_for=list_for)
+    if not isinstance(method, Purposeful):
+        if list_for == "any":
+            return method
+        raise Refused(
+            f"{type(method).__name__} cannot weigh a history by its order or its "
+            f"times, so it has no list for {list_for!r}; use gram, or list_for = 'any'"
+        )
+    return method.ranking_for(list_for)
 
 
 # --- One round on clients -------------------------------------------------------------

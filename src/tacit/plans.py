@@ -29,7 +29,8 @@ class Plan:
     sampler: Sampler = field(default_factory=Everyone)
     channel: str = "direct"
     delta: float | None = None  # None: nothing in the plan needs one
-    target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    # Of all, or by group. A group at None accepts that nothing is promised to it.
+    target_epsilon: float | Mapping[str, float | None] | None = None
     target_view: str | None = None  # whose eyes the target is for, over two servers
     groups: Groups = field(default_factory=dict)  # public groups and their sizes
     # below this a shuffler delivers nothing, and no two aggregators publish anything
@@ -84,7 +85,13 @@ class Plan:
                 check.positive(target_epsilon=self.target_epsilon, remedy=remedy)
             return
         for group, target in self.target_epsilon.items():
-            check.positive(remedy=remedy, **{f"target_epsilon[{group}]": target})
+            if target is not None:
+                check.positive(remedy=remedy, **{f"target_epsilon[{group}]": target})
+        if not any(self.target_epsilon.values()):
+            raise BadValue(
+                "target_epsilon promises nothing to any group: use mechanism = 'none' "
+                "without targets, or give one group a number"
+            )
         if self.target_epsilon.keys() != self.groups.keys():
             raise BadValue(
                 f"target_epsilon names the groups {sorted(self.target_epsilon)}; the "
@@ -98,6 +105,13 @@ class Plan:
         if isinstance(self.target_epsilon, Mapping):
             return self.target_epsilon[group]
         return self.target_epsilon
+
+    @property
+    def consenting(self) -> tuple[str, ...]:
+        """The groups whose members accept that nothing is promised to them."""
+        if not isinstance(self.target_epsilon, Mapping):
+            return ()
+        return tuple(g for g, target in self.target_epsilon.items() if target is None)
 
     @property
     def least_honest(self) -> int:

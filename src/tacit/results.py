@@ -2,7 +2,7 @@
 
     Evaluation      one ranker, one set of users: one array per metric
       .metrics()    name -> Metric(mean, standard error over users, how many)
-      .by_group()   the same within each activity group
+      .by_group()   the same within each group of users
     pool([...])     several seeds -> name -> Pooled, with both standard errors, named
 
 Where impressions are ranked, there is one number per impression. Those of one user
@@ -117,6 +117,22 @@ class Groups:
         return cls(("everyone",), np.zeros(n_users, np.int64))
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The settings of a ranker that were best on validation users."""
+
+    settings: Mapping[str, float]
+    tried: int  # settings, these included
+
+    def __str__(self) -> str:
+        best = ", ".join(f"{name} {value:g}" for name, value in self.settings.items())
+        return f"{best} (the best of {self.tried})"
+
+    def to_json(self) -> Json:
+        """All fields as plain data."""
+        return {**vars(self), "settings": dict(self.settings)}
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """One ranker evaluated on some users under a named protocol.
@@ -134,6 +150,7 @@ class Evaluation:
     budgets: Groups | None = None  # public groups with budgets of their own, if any
     per: Literal["user", "impression"] = "user"
     left_out: int = 0  # impressions that have no right order
+    chosen: Chosen | None = None  # if its ranker's settings were searched
 
     def __post_init__(self) -> None:
         lengths = {name: len(value) for name, value in self.values.items()}
@@ -223,6 +240,7 @@ class Evaluation:
             "metrics": _plain(self.metrics()),
             "groups": {label: _plain(m) for label, m in self.by_group().items()},
             **({"budgets": own} if own else {}),
+            **({} if self.chosen is None else {"chosen": self.chosen.to_json()}),
             # An older word for users, kept: every earlier run and comparison has it.
             "people": {
                 "users": self.users.tolist(),
@@ -253,6 +271,7 @@ class Evaluation:
             # Earlier runs and comparisons know users alone, and have neither.
             per=document.get("per", "user"),
             left_out=document.get("left_out", 0),
+            chosen=Chosen(**document["chosen"]) if "chosen" in document else None,
         )
 
 

@@ -48,6 +48,15 @@ def lines(text: str, *, longest: int = LONGEST_MESSAGE) -> str:
     return "\n".join(shown(line, longest=None) for line in (first, *rest))
 
 
+def nth_round(number: int) -> str:
+    """A round as people read it: they count from 1; the wire and files, from 0.
+
+    >>> nth_round(0)
+    'round 1'
+    """
+    return f"round {number + 1}"
+
+
 def in_html(text: str) -> str:
     """The text as content of an element or a quoted attribute."""
     return html.escape(shown(text, longest=None), quote=True)

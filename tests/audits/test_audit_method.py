@@ -24,6 +24,7 @@ from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
 from tacit.method import Updates
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
 from tacit.privacy.guarantees import summed
 from tacit.release import Release
@@ -227,3 +228,22 @@ def test_the_interval_of_the_estimate_contains_an_honest_claim(seeds):
     ]
     assert all(one.low <= one.estimated <= one.high for one in found)
     assert sum(not one.low <= one.claimed <= one.high for one in found) <= 2
+
+
+def test_nothing_is_watched_of_a_group_that_accepts_no_promise():
+    """Its bound is checked like all others; an epsilon of it would be no claim."""
+    plan = Plan(
+        400,
+        channel="secure_sum",
+        delta=1e-6,
+        groups={"others": 360, "few": 40},
+        target_epsilon={"others": 1.0, "few": None},
+    )
+    method = FederatedPopularity(privacy=CentralGaussian()).calibrated(plan)
+    found = {
+        group: audit(method, plan, key=Key.from_seed(1), group=group)
+        for group in plan.groups
+    }
+    assert all(one.ok for one in found.values())
+    assert found["others"].monitoring
+    assert not found["few"].monitoring

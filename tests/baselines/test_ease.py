@@ -83,5 +83,5 @@ def test_movielens_1m_is_as_good_as_published_elsewhere(real_data):
 
 def test_a_catalog_that_would_not_fit_is_refused_before_it_is_tried():
     large = Shards.of_history([1], n_items=86_000)
-    with pytest.raises(BadValue, match=r"28 GiB for 86,000 items.*item_knn"):
+    with pytest.raises(BadValue, match=r"55 GiB for 86,000 items.*item_knn"):
         Ease().fit(large, key=KEY)

@@ -9,21 +9,23 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tacit.baselines import BASELINES
+from tacit.baselines import BASELINES, TUNED
 from tacit.baselines.bpr import Bpr
 from tacit.baselines.content import Content
 from tacit.baselines.ease import Ease
 from tacit.baselines.ials import Ials
 from tacit.baselines.item_knn import ItemKnn
 from tacit.baselines.lightfm import LightFm
+from tacit.baselines.markov import Markov
 from tacit.baselines.mult_vae import MultVae
 from tacit.baselines.news_central import NamlCentral, NrmsCentral, PlmNrCentral
 from tacit.baselines.popularity import Popularity
 from tacit.baselines.pure_svd import PureSvd
 from tacit.baselines.random import Random
-from tacit.baselines.ranker import FactorFitted, Ranker
+from tacit.baselines.ranker import FactorFitted, GridRanker, Ranker
 from tacit.baselines.recent_popularity import RecentPopularity
 from tacit.baselines.user_knn import UserKnn
+from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.sources import load
 from tacit.data.splits import new_users
@@ -43,7 +45,8 @@ PERSONAL = [
     Bpr(4, iterations=30),
     MultVae((8,), 4, epochs=15, batch=15, rate=0.03),
 ]
-ALL = [Random(), Popularity(), *PERSONAL]
+ALL = [Random(), Popularity(), Markov(), *PERSONAL]
+IN_THREE_WAYS = [ItemKnn(5, 1.0), Ease(5.0, "float64"), Markov()]
 FACTORED = [PureSvd(4), Ials(4, regularization=1.0), Bpr(4, iterations=30)]
 
 
@@ -143,6 +146,51 @@ def test_the_defaults_are_in_the_grid(ranker):
     defaults = type(ranker)()
     for name, values in ranker.GRID.items():
         assert getattr(defaults, name) in values
+
+
+@pytest.mark.parametrize("ranker", IN_THREE_WAYS, ids=_name)
+def test_a_list_for_something_weighs_the_items_held(ranker):
+    """Scores are sums over items: an item alone weighs 1, whatever the list is for."""
+    train = Shards.of_histories([[0, 1, 2], [1, 2, 3], [2, 0, 4], [3, 1]], n_items=6)
+    times, days = [0, 30, 30], [0.5, 1, 1]
+    log = Interactions.of_columns(
+        [0, 0, 0],
+        [3, 1, 4],
+        times=86_400 * np.array(times),
+        n_users=1,
+        n_items=6,
+    )
+    for list_for, weights in (
+        ("any", [1, 1, 1]),
+        ("session", [1 / 3, 1, 1]),  # two came later, then none: a tie
+        ("visit", days),
+    ):
+        fitted = replace(ranker, list_for=list_for).fit(train, key=KEY)
+        alone = fitted.score(Shards.of_histories([[3], [1], [4]], n_items=6))
+        own = fitted.score(Shards.of(log))[0]
+        np.testing.assert_allclose(own, np.array(weights) @ alone, rtol=1e-5, atol=1e-7)
+
+
+SHARING = [ranker for ranker in ALL if isinstance(ranker, GridRanker)]
+
+
+@pytest.mark.parametrize("ranker", SHARING, ids=_name)
+def test_fits_that_share_work_are_the_fits_one_by_one(ranker, shards, table):
+    train, users = shards(table[:50]), shards(table[50:])
+    settings = [dict(zip(ranker.GRID, one, strict=True)) for one in _points(ranker)]
+    shared = [f.score(users) for f in ranker.fit_each(train, settings, key=KEY)]
+    for own, found in zip(settings, shared, strict=True):
+        alone = replace(ranker, **own).fit(train, key=KEY).score(users)
+        np.testing.assert_array_equal(found, alone)
+
+
+def _points(ranker: Ranker) -> list[tuple[float, ...]]:
+    return [*product(*ranker.GRID.values())][:6]
+
+
+def test_what_is_chosen_by_default_can_be_searched():
+    assert BASELINES.keys() >= TUNED
+    assert all(baseline(name).GRID for name in TUNED)
 
 
 @pytest.mark.slow

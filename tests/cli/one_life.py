@@ -43,7 +43,7 @@ ROLES = {
     "two_servers": ("leader", "helper", "coordinator"),
     "shuffle": ("relay", "collector"),
 }
-STAGES = ("up: preparing", "up: starting", "up: round 0", "is published")
+STAGES = ("up: preparing", "up: starting", "up: round 1", "is published")
 LONGEST = 180.0  # seconds for anything here; a loaded machine needs some
 
 

@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_refused(tacit, world, history, tmp_path, options, 
 def test_a_round_is_sent_and_shown(world, call):
     assert call("once").out.startswith("waiting: no round is open yet")
     world.open()
-    assert call("once").out.startswith("waiting: the report of round 0 is sent in")
+    assert call("once").out.startswith("waiting: the report of round 1 is sent in")
     assert call("show", "--json").json["waiting"] == 1
     sent = call("once", "--now", "--json").json
     assert (sent["kind"], sent["round"]) == ("sent", 0)
@@ -183,7 +183,7 @@ def test_a_round_is_sent_and_shown(world, call):
     ]
     assert spent["standing"] == "PROVEN"
     assert 0 < spent["epsilon"] < PLAN.target_epsilon
-    assert call("once").out.startswith("nothing to do: round 0 is answered")
+    assert call("once").out.startswith("nothing to do: round 1 is answered")
 
 
 def test_a_refusal_has_a_code_of_its_own(world, call):
@@ -243,7 +243,7 @@ def test_wait_goes_on_until_the_run_is_over(world, call):
     world.open()
     answer = call("once", "--wait", "--now")
     assert answer.out.startswith("over: the last round is answered")
-    assert "round 1: the report was sent" in answer.err
+    assert "round 2: the report was sent" in answer.err
     assert len(world.bodies) == 2
 
 

@@ -121,12 +121,16 @@ def test_two_experiments_stand_side_by_side(tacit, experiment, private, tmp_path
 
 
 @pytest.mark.slow
-def test_a_budget_tunes_baselines_on_validation_users(tacit, experiment, tmp_path):
+def test_baselines_are_chosen_on_validation_users(tacit, experiment, tmp_path):
     call = ("compare", experiment, "--seeds", "1", "--baselines", "ease")
-    plain = tacit(*call, "--out", tmp_path / "a", "--json").json
-    tuned = tacit(*call, "--budget", "2", "--out", tmp_path / "b", "--json").json
+    plain = tacit(*call, "--budget", "0", "--out", tmp_path / "a", "--json").json
+    tuned = tacit(*call, "--out", tmp_path / "b", "--json").json
     one, two = (cell(d, "ease", "ndcg@10")["mean"] for d in (plain, tuned))
     assert one != two
+    assert plain["verdict"]["chosen"] == {}
+    told = tuned["verdict"]["chosen"]["ease"]
+    assert "the best of 7" in told
+    assert f"Chosen on validation users for ease: {told}." in tuned["words"]
     answer = tacit(*call, "--budget", "3", "--out", tmp_path / "b")
     assert answer.code == 2
     assert "made by another comparison" in answer.err
@@ -498,7 +502,7 @@ def test_what_is_missing_is_said_before_anything_is_trained(
     monkeypatch.setattr(memory, "available", lambda: 500)
     answer = tacit(*call, "popularity,ease")
     assert answer.code == 2
-    assert "ease needs 576 B for 12 items, and 500 B are free" in answer.err
+    assert "ease needs 1.1 KiB for 12 items, and 500 B are free" in answer.err
     assert "leave ease out with --baselines popularity" in answer.err
     assert not out.exists()
 

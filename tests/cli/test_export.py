@@ -22,6 +22,7 @@ METHODS = {
     "federated_popularity": {},
     "fedvae": {"hidden": [6], "latent": 4},
     "dplcf": {},
+    "gram": {"head": 12, "count_rounds": 0},
 }
 EXPERIMENT = {
     "data": {"source": "table", "min_interactions": 2, "validation": 8, "test": 8},
@@ -81,6 +82,26 @@ def test_a_device_with_the_two_files_recommends_the_same(tacit, runs, name, tmp_
     for history in ([], ["item 1"], ["item 1", "item 4", "item 9"]):
         listed = tacit("recommend", run, "--history", ",".join(history), "--json").json
         assert ranked(out, history) == [line["id"] for line in listed["items"]]
+
+
+def test_files_for_a_session_take_weights(tacit, runs, tmp_path):
+    run, out = runs("gram"), tmp_path / "device"
+    assert tacit("export", run, "--out", out, "--for", "session").code == 0
+    facts = json.loads((out / "model.json").read_text("utf-8"))
+    assert facts["list_for"] == "session"
+    assert "1 / (1 + the number of items" in facts["onnx"]["input"]["meaning"]
+    ids, history = [i["id"] for i in facts["items"]], ["item 9", "item 4", "item 1"]
+    x = np.zeros((1, len(ids)))
+    for later, item in enumerate(reversed(history)):
+        x[0, ids.index(item)] = 1 / (1 + later)
+    (scores,) = run_onnx(out / "model.onnx", x)
+    scores[x[0] > 0] = -np.inf
+    best = [ids[i] for i in np.argsort(-scores, kind="stable")[:5]]
+    asked = ("recommend", run, "--history", ",".join(history), "-k", 5, "--json")
+    listed = tacit(*asked, "--for", "session").json
+    assert best == [line["id"] for line in listed["items"]]
+    refused = tacit("export", runs("fedvae"), "--for", "visit")
+    assert "cannot weigh a history" in refused.err
 
 
 def test_the_document_says_what_is_in_it_and_what_was_promised(tacit, runs, tmp_path):

@@ -116,8 +116,8 @@ def test_rounds_open_by_hand_and_a_run_is_retired(by_hand):
         sleep(0.02)
     assert states(by_hand) == ["open"]
     shown = run("serve", "status", "--config", by_hand).stdout
-    assert "round 0, votes: fewer than the minimum reports; open" in shown
-    assert shown.startswith("Round 0 (1 of at most 1) is open; the run waits for")
+    assert "round 1, votes: fewer than the minimum reports; open" in shown
+    assert shown.startswith("Round 1 of at most 1 is open; the run waits for")
     run("round", "retire", "--config", by_hand)
     for _ in range(300):
         if states(by_hand) == ["void"]:

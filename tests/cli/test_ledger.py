@@ -7,10 +7,10 @@ import re
 import pytest
 from ledger.small import gaussian
 
-from tacit.ledger import anchor
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt, Refusal
+from tacit.storage import anchor
 
 SECRET = b"nobody else's business"
 

@@ -285,7 +285,7 @@ def test_every_method_ranks_what_was_shown(name, news):
 
 def test_a_baselines_settings_are_searched_on_validation_impressions(news):
     made = assemble(read_experiment(news))
-    score = baseline_scorer(made, "item_knn", budget=2)
+    score, _ = baseline_scorer(made, "item_knn", budget=2)
     found = evaluate(score, made.split.test, metrics=METRICS)
     assert found.per == "impression"
 
@@ -386,7 +386,12 @@ class TestMind:
         monkeypatch.setenv("TACIT_DATA", str(real_data))
         return read_experiment(
             EXPERIMENTS / "mind-gram.toml",
-            ["data.text_vectors=[]", 'evaluate.baselines=["popularity", "item_knn"]'],
+            [
+                "data.text_vectors=[]",
+                'evaluate.baselines=["popularity", "item_knn"]',
+                # As on the page; by default it would be chosen on the 13th.
+                "evaluate.baseline_settings={item_knn={neighbors=100}}",
+            ],
         )
 
     def test_days_and_a_private_run(self, sample, tmp_path):

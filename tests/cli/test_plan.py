@@ -17,6 +17,7 @@ from tacit.api.planning import Planned
 from tacit.cli import console
 from tacit.cli.plan import _print
 from tacit.codes import Code
+from tacit.errors import Refused
 from tacit.experiment.planning import plan_experiment
 from tacit.experiment.privacy_card import draw_card
 from tacit.experiment.serve_settings import ServeSettings
@@ -76,6 +77,16 @@ def test_an_operator_plans_without_events(tacit, tmp_path, monkeypatch):
     settings = read_settings(EXAMPLE / "coordinator.toml", CoordinatorSettings)
     promised = coordinated_run(settings).assembled.simulation.account.totals
     assert [Statement.from_json(one) for one in found["totals"]] == [*promised]
+
+
+def test_a_coordinator_refuses_rounds_that_the_plan_refuses(tmp_path):
+    """At each of its starts; the plan is asked once."""
+    shutil.copytree(EXAMPLE, tmp_path / "own")
+    path = tmp_path / "own" / "experiment.toml"
+    path.write_text(path.read_text().replace("rounds = 4", "rounds = 2"))
+    settings = read_settings(tmp_path / "own" / "coordinator.toml", CoordinatorSettings)
+    with pytest.raises(Refused, match=r"run\.rounds=2 is too few"):
+        coordinated_run(settings)
 
 
 @pytest.mark.parametrize("what", ["data.population", "data.table.items"])
@@ -423,9 +434,19 @@ padding = 0.5
 """
 
 
+def test_a_plan_says_that_padding_leaves_lists_for_any(tacit, experiment):
+    """The table has no times: lists for any need none, those for a session do."""
+    changes = ("method.name=gram", 'run.sampler={name="everyone"}', 'serve.mode="dpa"')
+    changes = (*changes, "serve.epsilon=1.0", 'serve.list_for="session"')
+    asked = ("plan", experiment, *(part for one in changes for part in ("--set", one)))
+    said = " ".join(tacit(*asked, "--set", "serve.padding=0.5").out.split())
+    assert "serving: lists are for any, not for a session: padding=0.5" in said
+    assert "needs the times of events" in tacit(*asked).err
+
+
 def test_where_nobody_is_served_by_a_server_nothing_is_said_of_it(tacit, experiment):
     found = tacit("plan", experiment, "--json").json["serving"]
     assert found == {"mode": "on_device", "delta": 0, "padding": 0} | {
-        **{"refresh_days": 1, "noise": "sound", "statements": []}
+        **{"refresh_days": 1, "noise": "sound", "list_for": "any", "statements": []}
     }
     assert "being served" not in tacit("plan", experiment).out

@@ -1,10 +1,13 @@
+import json
 import subprocess
 import sys
 from math import ceil, exp, log
 
 import pytest
+from cli.conftest import EXPERIMENT
 from service.worlds import trained
 
+from tacit import load
 from tacit.cli.recommend import _cost
 from tacit.ledger.terms import Terms
 from tacit.privacy.guarantees import unprotected
@@ -81,6 +84,72 @@ def test_why(tacit, experiment, tmp_path):
     assert any(line["because"] for line in listed["items"])
     said = tacit("recommend", out, "--user", "user 3", "--why").out
     assert "because of" in said
+
+
+@pytest.fixture
+def timed(tacit, tmp_path):
+    """A run of Gram on a table with times, whose lists are for the next session."""
+    lines = [
+        f"user {p},item {(p * 7 + i * i) % 15},{i * 86_400 * 9}"
+        for p in range(40)
+        for i in range(9)
+    ]
+    (tmp_path / "table.csv").write_text("who,what,when\n" + "\n".join(lines) + "\n")
+    text = EXPERIMENT.replace('item = "what"', 'item = "what"\ntime = "when"')
+    text = text.replace("federated_popularity", "gram").replace('"once"', '"everyone"')
+    (tmp_path / "exp.toml").write_text(text + '\n[serve]\nlist_for = "session"\n')
+    answer = tacit("train", tmp_path / "exp.toml", "--out", tmp_path / "run")
+    assert answer.code == 0, answer.err
+    return tmp_path / "run"
+
+
+def ids(answer):
+    return [line["id"] for line in answer.json["items"]]
+
+
+def test_one_model_lists_for_what_is_asked(tacit, timed):
+    """By default for what the experiment says, on the device and in the API."""
+    asked = ("recommend", timed, "--json", "--history")
+    oldest, newest = "item 1,item 2,item 9", "item 9,item 2,item 1"
+    lists = {one: tacit(*asked, oldest, "--for", one) for one in ("any", "session")}
+    assert ids(tacit(*asked, oldest)) == ids(lists["session"])
+    assert ids(lists["session"]) != ids(tacit(*asked, newest))
+    assert ids(lists["any"]) == ids(tacit(*asked, newest, "--for", "any"))
+    model = load(timed, list_for="visit")
+    expected = [line.id for line in model.recommend(newest.split(","))]
+    assert ids(tacit(*asked, newest, "--for", "visit")) == expected
+    who = ("recommend", timed, "--user", "user 3", "--why", "--json")
+    assert ids(tacit(*who, "--for", "visit"))
+
+
+def test_one_model_is_measured_for_each_purpose(tacit, timed):
+    kept = json.loads((timed / "result.json").read_text())["simulation_only"]
+    found = {
+        one: tacit("evaluate", timed, "--for", one, "--json").json
+        for one in ("any", "session", "visit")
+    }
+    assert {one["list_for"] for one in found.values()} == found.keys()
+    own = kept["evaluations"]["gram"]["metrics"]
+    assert found["session"]["metrics"] == own != found["any"]["metrics"]
+    assert tacit("evaluate", timed, "--json").json["list_for"] == "session"
+
+
+def test_a_table_without_times_and_a_method_without_weights_refuse(
+    tacit, vectors, run, experiment
+):
+    asked = ("--set", 'serve.list_for="visit"', "--set", "method.name=gram")
+    answers = [
+        tacit("evaluate", vectors, "--for", "session"),
+        tacit("recommend", vectors, "--user", "user 3", "--for", "visit"),
+        tacit("plan", experiment, *asked),
+    ]
+    assert {answer.code for answer in answers} == {2}
+    assert all("needs the times of events" in answer.err for answer in answers)
+    refused = tacit("recommend", run, "--history", "item 1", "--for", "session")
+    assert refused.code == 2
+    assert "cannot weigh a history" in refused.err
+    by_order = tacit("recommend", vectors, "--history", "item 1", "--for", "session")
+    assert by_order.code == 0
 
 
 @pytest.fixture

@@ -49,14 +49,14 @@ def test_an_operator_destroys_a_round_of_its_running_relay(tacit, tmp_path):
         path = written(place, private=urls.relay.removeprefix("http://"))
         name = run.invitation.run.hex()[:8]
         ask = ("serve", "relay-destroy", "--config", str(path), "--run")
-        for wrong in ((name, "--round", "1"), ("ffff", "--round", "0")):
+        for wrong in ((name, "--round", "2"), ("ffff", "--round", "1")):
             found = tacit(*ask, *wrong)
             assert found.code != 0
             assert "there are:" in " ".join((found.out + found.err).split())
-        found = tacit(*ask, name, "--round", "0", "--json")
+        found = tacit(*ask, name, "--round", "1", "--json")
         assert found.code == 0, found.out + found.err
         assert '"destroyed"' in found.out
-    found = tacit(*ask, name, "--round", "0")
+    found = tacit(*ask, name, "--round", "1")
     assert found.code != 0
     assert "only a running relay" in " ".join((found.out + found.err).split())
 

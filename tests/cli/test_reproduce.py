@@ -88,3 +88,63 @@ def test_studies_that_are_not_here(tacit, tmp_path):
     answer = tacit("reproduce", "fmf-ldp", "--studies", tmp_path)
     assert answer.code == 2
     assert "--studies" in answer.err
+
+
+STUDY = """
+from pathlib import Path
+
+from tacit.reproduction.cells import Cell
+from tacit.reproduction.study import Study, Table
+from tacit.reproduction.tables import Claim, Reproduction
+
+
+def study(scale):
+    cell = Cell(Path(__file__).parent / "small.toml")
+
+    def make(results):
+        return Reproduction((), (Claim("it ends", bool(results[cell]), ""),))
+
+    return Study("some-paper", {"1": Table(make, (cell,))})
+"""
+SMALL = """
+[data]
+source = "synthetic"
+world = { users = 60, items = 30, events_per_user = 8.0 }
+[method]
+name = "federated_popularity"
+[run]
+rounds = 4
+[evaluate]
+metrics = ["ndcg@10"]
+"""
+
+
+@pytest.fixture
+def studies(tmp_path):
+    home = tmp_path / "reproductions" / "some_paper"
+    home.mkdir(parents=True)
+    (home / "study.py").write_text(STUDY)
+    (home / "small.toml").write_text(SMALL)
+    return home.parent
+
+
+def test_a_full_study_prints_its_time_first_and_resumes(tacit, studies, tmp_path):
+    call = ("reproduce", "some-paper", "--studies", studies, "--scale", "full")
+    first = tacit(*call, "--out", tmp_path / "out", "--json")
+    assert first.code == 0
+    assert first.json["estimate"]["missing"] == 1
+    assert first.json["estimate"]["seconds"] > 0
+    told, trained = "0 of 1 runs are there", "reproducing some-paper"
+    assert first.err.index(told) < first.err.index(trained)
+    again = tacit(*call, "--out", tmp_path / "out", "--json")
+    assert again.json["estimate"]["missing"] == 0
+    assert "1 of 1 runs are there; nothing is left to train" in again.err
+
+
+def test_an_estimate_alone_trains_nothing_of_the_study(tacit, studies, tmp_path):
+    call = ("reproduce", "some-paper", "--studies", studies, "--estimate")
+    answer = tacit(*call, "--out", tmp_path / "out", "--json")
+    assert answer.code == 0
+    assert [*answer.json] == ["estimate"]
+    assert not (tmp_path / "out" / "runs").exists()
+    assert "0 of 1 runs are there" in tacit(*call).out

@@ -191,9 +191,9 @@ def test_only_a_trial_knows_of_how_many_reports_a_void_round_was(tmp_path):
     rows = [{"round": 0, "why": ""}, {"round": 1, "why": "fewer than 1,000"}]
     found = {"withheld": None, "rounds": rows}
     assert trial._why(found, {0: 1000, 1: 10}) == (
-        "round 1 is void: 10 of at least 1,000 reports"
+        "round 2 is void: 10 of at least 1,000 reports"
     )
-    assert trial._why(found, {0: 1000, 1: 1000}) == "round 1 is void: fewer than 1,000"
+    assert trial._why(found, {0: 1000, 1: 1000}) == "round 2 is void: fewer than 1,000"
 
 
 # --- Real clients ---------------------------------------------------------------------

@@ -204,3 +204,13 @@ def test_a_tie_says_how_many_users_would_tell_and_a_sure_pair_does_not():
     assert sure.users_to_tell is None
     same = paired_differences(_evaluation(x=a), _evaluation(x=a))["x"]
     assert (same.mean, same.p_value, same.users_to_tell) == (0.0, 1.0, None)
+
+
+def test_a_difference_that_a_thousand_times_the_users_would_not_tell_has_no_number():
+    """Two equal means differ by rounding: 43,000,000 users say nothing to anybody."""
+    a = np.random.default_rng(0).normal(size=100)
+    b = np.random.default_rng(1).normal(size=100)
+    b += a.mean() - b.mean() + 1e-3  # 1e-3 of a deviation of 1.4: millions of users
+    assert paired_differences(_evaluation(x=b), _evaluation(x=a))["x"].mean > 0
+    found = paired_differences(_evaluation(x=a), _evaluation(x=b))["x"]
+    assert found.users_to_tell is None

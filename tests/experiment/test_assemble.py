@@ -10,7 +10,12 @@ from tacit.data.public_inputs import undeclared
 from tacit.errors import BadValue, MissingExtra, Refused
 from tacit.experiment import assemble as assembling
 from tacit.experiment.assemble import assemble, data_read_once, public_groups
+from tacit.experiment.privacy_card import draw_card
 from tacit.experiment.settings import check_experiment
+from tacit.experiment.training import refuse_past_target, refuse_unproven
+from tacit.privacy import Unprotected
+from tacit.release import Standing, Unit, View
+from tacit.reporting import privacy_card
 
 SIZES = {"F": 900, "M": 800, "X": 100}
 
@@ -406,3 +411,107 @@ def test_a_missing_encoder_is_asked_for_before_any_data(monkeypatch):
     made = experiment(data={"text_vectors": ["title"]})
     with pytest.raises(MissingExtra, match="tacit-recommender"):
         assemble(made)
+
+
+# --- A group that accepts that nothing is promised to it ------------------------------
+
+CONSENT = {
+    **{"mechanism": "central", "channel": "secure_sum", "delta": 1e-6},
+    "groups": {"others": 90, "few": 10},
+    "target_epsilon": {"others": 1.0, "few": "none"},
+}
+
+
+def test_a_consenting_group_is_told_in_plan_and_card_and_the_others_keep_theirs():
+    made = assemble(experiment(privacy=CONSENT))
+    lines = {
+        one.group: one
+        for one in made.simulation.account.totals
+        if (one.unit, one.view) == (Unit.USER, View.RELEASE)
+    }
+    assert lines["others"].epsilon == pytest.approx(1.0)
+    assert lines["others"].standing is Standing.PROVEN
+    assert lines["few"].standing is Standing.NONE
+    weight = made.consent_weight
+    assert weight == pytest.approx(1 / made.method.privacy.scale["others"])
+    assert made.as_one_epsilon is None  # no epsilon stands for a sum of both
+    card = draw_card(made)
+    assert card["budget"]["target_epsilon"] == {"others": 1.0, "few": None}
+    page = " ".join(privacy_card._budget({**card, "rounds_begun": 0}).split())
+    assert "no promise for &#x27;few&#x27;" in page, page
+    assert f"whose reports weigh {weight:.3g} times those of the others" in page
+    refuse_past_target(made)
+    refuse_unproven(made)  # the others have their proof, and the few want none
+
+
+def test_a_run_that_proves_nothing_to_the_others_is_refused_all_the_same():
+    made = assemble(experiment(privacy={**CONSENT, "channel": "two_servers"}))
+    simulation = replace(made.simulation, one_operator="one_machine")
+    alone = replace(made, simulation=simulation)
+    told = {
+        (one.group, one.view): one.standing
+        for one in simulation.account.totals
+        if one.unit is Unit.USER
+    }
+    assert told["others", View.SERVER] is Standing.NONE
+    assert told["others", View.RELEASE] is Standing.PROVEN
+    refuse_unproven(alone)
+    made = assemble(experiment(privacy=CONSENT))
+    method = replace(made.method, privacy=Unprotected())
+    bare = replace(made, simulation=replace(made.simulation, method=method))
+    with pytest.raises(Refused, match="what the model tells of"):
+        refuse_unproven(bare)
+
+
+def test_only_the_groups_that_are_asked_train():
+    asked = {"groups": CONSENT["groups"], "asks": ["few"]}
+    few, everyone = (assemble(experiment(privacy=own)) for own in (asked, CONSENT))
+    codes = everyone.simulation.groups
+    assert few.split.users.tolist() == everyone.split.users[codes == 1].tolist()
+    assert few.plan.groups == {"few": len(few.split.users)}
+    assert few.split.test.users.tolist() == everyone.split.test.users.tolist()
+    with pytest.raises(BadValue, match="asks"):
+        experiment(privacy={**asked, "asks": ["fews"]})
+    with pytest.raises(BadValue, match="asks"):
+        experiment(privacy={"asks": ["few"]})
+    with pytest.raises(Refused, match="holds users out"):
+        assemble(experiment(privacy=asked, data={"split": "leave-latest-out"}))
+
+
+def test_no_rate_of_being_asked_follows_from_no_target():
+    sampled = experiment(
+        privacy={**CONSENT, "budgets": "sample"},
+        run={"sampler": {"name": "poisson", "rate": 0.5}},
+    )
+    with pytest.raises(BadValue, match="budgets = 'scale'"):
+        assemble(sampled)
+
+
+TIMED = {
+    "leave-latest-out": {},
+    "leave-last-visit-out": {"visit_gap": 0.01},
+    "new-users": {"targets": "latest"},
+}
+
+
+@pytest.mark.parametrize("split", TIMED)
+def test_a_file_divides_by_time(split):
+    table = {
+        "data": {"source": "synthetic", "split": split, **TIMED[split]},
+        "method": {"name": "federated_popularity"},
+    }
+    divided = assemble(check_experiment(table)).split
+    history, targets = divided.test.history, divided.test.targets
+    last = history.times[history.offsets[1:] - 1]
+    assert (last <= targets.times[targets.offsets[:-1]]).all()
+
+
+def test_a_global_cut_is_at_the_moments_of_the_file():
+    moments = {"validation_from": "2023-06-01", "test_from": "2023-09-01"}
+    data = {"source": "synthetic", "split": "global-cut", **moments}
+    table = {"data": data, "method": {"name": "federated_popularity"}}
+    divided = assemble(check_experiment(table)).split
+    assert divided.train.times.max() < np.datetime64("2023-06-01", "s").astype(int)
+    assert divided.test.targets.times.min() >= np.datetime64("2023-09-01", "s").astype(
+        int
+    )

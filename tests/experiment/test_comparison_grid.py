@@ -120,3 +120,21 @@ def test_without_privacy_two_servers_become_one_sum():
         "target_epsilon": 1.0,
         "target_view": "release",
     }
+
+
+def test_a_consenting_group_is_compared_with_itself_alone(tmp_path):
+    path = tmp_path / "few.toml"
+    path.write_text(
+        '[data]\nsource = "synthetic"\n[method]\nname = "gram"\n[privacy]\n'
+        'mechanism = "central"\nchannel = "secure_sum"\ndelta = 1e-6\n'
+        "groups = { others = 9, few = 1 }\n"
+        'target_epsilon = { others = 1.0, few = "none" }\n'
+    )
+    found = Grid((path,), (None, 1.0), seeds=1, baselines=()).contests()
+    labels = [one.label for one in found]
+    assert labels == ["gram", "gram, everyone at epsilon 1", "gram, few alone"]
+    alone = found[-1].runs[0][0].privacy
+    assert (alone.mechanism, alone.asks) == ("none", ("few",))
+    assert found[0].runs[0][0].privacy.asks is None
+    without = Grid((path,), (1.0,), seeds=1, baselines=()).contests()
+    assert [one.label for one in without] == ["gram, everyone at epsilon 1"]

@@ -1,20 +1,31 @@
 """Which line is chosen within a budget, from evaluations with known differences."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from tacit.experiment.comparison import Comparison, Line
 from tacit.experiment.comparison_cost import Cost
 from tacit.experiment.comparison_verdict import verdict_of
-from tacit.reporting.verdict import Reason
+from tacit.reporting.verdict import Reason, sentences
 from tacit.results import Evaluation, Groups
 
 USERS = np.arange(200)
 NOISE = np.random.default_rng(0).normal(size=(8, 2, len(USERS)))
 
 
-def line(name, mean, *, epsilon=None, row=0, spread=0.05, sends=1.0, flips=False):
+def line(
+    name,
+    mean,
+    *,
+    epsilon=None,
+    row=0,
+    spread=0.05,
+    sends=1.0,
+    flips=False,
+    is_baseline=False,
+):
     """Two seeds; with `flips` the second has as much less as the first has more."""
     evaluations = tuple(
         Evaluation(
@@ -33,7 +44,10 @@ def line(name, mean, *, epsilon=None, row=0, spread=0.05, sends=1.0, flips=False
     cost = Cost(bytes_up=sends)
     is_noisy = epsilon is not None
     return Line(
-        name, label, epsilon, epsilon, evaluations, cost=cost, is_noisy=is_noisy
+        *(name, label, epsilon, epsilon, evaluations),
+        cost=cost,
+        is_noisy=is_noisy,
+        is_baseline=is_baseline,
     )
 
 
@@ -74,6 +88,14 @@ def test_without_privacy_a_tie_goes_to_what_is_proven():
     found = choices(private, line("ease", 0.001, row=2))
     assert found[None].label == "gram, epsilon 1"
     assert found[None].reason is Reason.PROVABLE
+
+
+def test_a_baseline_is_not_cheap_because_it_is_no_client():
+    """It sends nothing, and has every history; a method in the open sends sums."""
+    own = line("gram", 0.0, row=1, sends=2e6)
+    found = choices(own, line("ease", 0.001, row=2, sends=None, is_baseline=True))
+    assert found[None].label == "gram"
+    assert found[None].reason is Reason.FEDERATED
 
 
 def test_seeds_that_disagree_prove_nothing():
@@ -120,3 +142,26 @@ def test_a_tie_that_something_else_beats_says_so():
     middle = line("gram", 0.004, epsilon=1.0, row=0, spread=0.05)
     found = choices(simple, middle)[1.0]
     assert (found.method, found.reason) == ("gram", Reason.BEST)
+
+
+def test_what_is_not_promised_to_all_is_said_group_by_group():
+    mixed = replace(
+        line("gram", 0.1, row=1),
+        target=None,
+        is_noisy=True,
+        by_group={"others": 1.0, "few": None},
+    )
+    alone = replace(
+        line("gram, few alone", 0.0, row=2),
+        by_group={"others": None, "few": None},
+        asks=("few",),
+    )
+    assert not mixed.is_unproven
+    verdict = verdict_of(Comparison((mixed, alone), (0, 1), 1, "synthetic"))
+    said = " ".join(sentences(verdict))
+    assert (
+        "gram promises epsilon 1.00 to 'others', and promises nothing to 'few'" in said
+    )
+    assert "gram, few alone promises nothing to 'few', and asks nothing of" in said
+    assert "Nothing is proven about" not in said
+    assert [choice.epsilon for choice in verdict.choices] == [None]  # keeps no budget

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.baselines import TUNED
 from tacit.baselines.item_knn import ItemKnn
 from tacit.errors import BadExperiment, BadValue
 from tacit.experiment.assemble import assemble
 from tacit.experiment.evaluate import (
+    baseline_scorer,
     evaluate_among_all,
     evaluate_scores,
     ranked_for,
@@ -19,7 +21,8 @@ from tacit.experiment.evaluate import (
 from tacit.experiment.registry import baseline, baseline_names
 from tacit.experiment.scorer import fit
 from tacit.experiment.settings import check_experiment
-from tacit.experiment.training import AMONG_ALL, train
+from tacit.experiment.training import AMONG_ALL, evaluate_all, train
+from tacit.results import Evaluation
 
 
 def experiment(**evaluate):
@@ -47,7 +50,7 @@ def test_who_lacks_candidates_is_skipped_only_if_asked():
     test = made.split.test
     lacks = test.history.n_items - test.history.lengths - 1
     assert (lacks < 18).any()
-    (_, score), *_ = scorers(made, made.simulation.start())
+    (_, score, _), *_ = scorers(made, made.simulation.start())
     with pytest.raises(BadValue, match="sample fewer"):
         evaluate_scores(made, score, test)
     skipping = assemble(experiment(**own, too_few_candidates="skip"))
@@ -72,7 +75,7 @@ def test_full_metrics_stand_beside_the_protocols_own(tmp_path):
         assert list(among_all[name]["metrics"]) == ["hr@10"]
         assert among_all[name]["people"]["users"] == own.users.tolist()
     assembled = assemble(made)
-    (_, score), *_ = scorers(assembled, assembled.simulation.start())
+    (_, score, _), *_ = scorers(assembled, assembled.simulation.start())
     assert evaluate_among_all(assembled, score, assembled.split.test) is None
 
 
@@ -153,3 +156,68 @@ def test_the_users_of_two_subsets_are_the_same_users():
         at = int(np.flatnonzero(many.test.users == user)[0])
         held = few.test.history.histories[row], many.test.history.histories[at]
         np.testing.assert_array_equal(*held)
+
+
+@pytest.fixture(scope="module")
+def few_users():
+    """Eighty users train, to whom a ridge of 700 leaves hardly more than counts."""
+    world = {"users": 160, "items": 60, "events_per_user": 15}
+    return assemble(
+        check_experiment(
+            {
+                "data": {"source": "synthetic", "world": world, "test": 40},
+                "method": {"name": "federated_popularity"},
+                "evaluate": {
+                    "metrics": ["ndcg@10"],
+                    "baselines": ["ease", "popularity"],
+                    "baseline_settings": {"item_knn": {"neighbors": 7}},
+                },
+            }
+        )
+    )
+
+
+def test_a_baseline_without_privacy_is_chosen_on_validation_users(few_users):
+    test, validation = few_users.split.test, few_users.split.validation
+    tuned, chosen = baseline_scorer(few_users, "ease")
+    usual, nothing = baseline_scorer(few_users, "ease", budget=0)
+    assert nothing is None
+    assert (chosen.tried, *chosen.settings) == (7, "regularization")
+    assert chosen.settings["regularization"] < 700
+    for part in (validation, test):
+        one, other = (
+            evaluate_scores(few_users, score, part).metrics()["ndcg@10"].mean
+            for score in (tuned, usual)
+        )
+        assert one > other
+
+
+def test_nothing_is_searched_that_a_file_sets_or_that_takes_minutes(few_users):
+    for name in ("item_knn", "popularity"):
+        assert baseline_scorer(few_users, name)[1] is None
+    assert baseline_scorer(few_users, "item_knn", budget=2)[1].tried == 2
+    assert not TUNED & {"mult_vae", "bpr", "lightfm", "nrms", "naml", "plm_nr"}
+
+
+def test_what_was_chosen_is_kept_with_the_figures(few_users):
+    found = evaluate_all(few_users, few_users.simulation.start(), few_users.split.test)[
+        "ease"
+    ]
+    assert Evaluation.from_json(found.to_json()).chosen == found.chosen
+    assert str(found.chosen).endswith("(the best of 7)")
+
+
+def test_a_search_ranks_as_the_experiment_does():
+    """Metrics of a target alone go with no other protocol, while searching too."""
+    world = {"users": 80, "items": 30, "events_per_user": 10.0}
+    table = {
+        "data": {"source": "synthetic", "world": world, "split": "adapt-half"},
+        "method": {"name": "federated_popularity"},
+        "evaluate": {
+            "metrics": ["hr_each@5"],
+            "protocol": "each-alone",
+            "baselines": ["ease"],
+        },
+    }
+    assembled = assemble(check_experiment(table))
+    assert baseline_scorer(assembled, "ease")[1].tried == 7

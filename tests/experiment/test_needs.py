@@ -16,7 +16,7 @@ def refuse(names, **sizes):
 
 def test_a_matrix_beyond_any_limit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: None)
-    with pytest.raises(Refused, match="ease needs 27 GiB for 85,000 items") as refusal:
+    with pytest.raises(Refused, match="ease needs 54 GiB for 85,000 items") as refusal:
         refuse(["popularity", "ease"], n_users=10, n_items=85_000)
     assert str(refusal.value).endswith("leave ease out with popularity")
 

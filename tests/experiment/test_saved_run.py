@@ -20,6 +20,7 @@ from tacit.documents import write_document
 from tacit.errors import BadRun, BadValue, Damaged
 from tacit.experiment import assemble
 from tacit.experiment.saved_run import SavedRun, holding_of, load
+from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.settings import check_experiment, digest_of
 from tacit.experiment.training import train as train_into
 from tacit.keys import Key
@@ -38,6 +39,7 @@ from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import Model, save_model
 from tacit.serving.recommender import Recommender
 
+ON_DEVICE = SimpleNamespace(serve=ServeSettings())  # all that is read
 FRUIT = Strings.of(["apple", "fig", "pear", "plum"])
 CATALOG = Catalog(FRUIT, FRUIT, {"color": Category.of(["red", "blue", "red", "blue"])})
 LOG = Interactions.of_columns(
@@ -70,7 +72,7 @@ def recommender(catalog=CATALOG, **settings):
 def test_events_with_their_values_and_the_profile():
     """Over the model's catalog, which may stand in another order."""
     turned = CATALOG.take([3, 2, 1, 0])
-    held = holding_of(recommender(turned), SimpleNamespace(), "bob")
+    held = holding_of(recommender(turned), ON_DEVICE, "bob")
     assert held.shard.items.tolist() == [0, 2, 0]
     assert held.shard.values.tolist() == [2, 4, 1]
     assert [held.shard.contexts["weather"][i] for i in range(3)] == [
@@ -94,7 +96,7 @@ def test_impressions_come_with_the_history(monkeypatch):
     monkeypatch.setattr(assemble, "load_dataset", lambda experiment: news)
     turned = news.catalog.take(np.arange(60)[::-1])
     user = news.profiles.ids[4]
-    held = holding_of(popular(turned), SimpleNamespace(), user).shard
+    held = holding_of(popular(turned), ON_DEVICE, user).shard
     own = news.impressions.take_users([4])
     assert held.impressions.slates.n_items == 60
     np.testing.assert_array_equal(
@@ -106,14 +108,14 @@ def test_impressions_come_with_the_history(monkeypatch):
     )
     lacking = turned.take(np.arange(30))
     with pytest.raises(BadValue, match="items the model does not know"):
-        holding_of(popular(lacking), SimpleNamespace(), user)
+        holding_of(popular(lacking), ON_DEVICE, user)
 
 
 @pytest.mark.usefixtures("data")
 def test_stars_and_profile_reach_the_list():
     """Somebody who dislikes plums is not taken for one who likes them."""
     model = recommender(adapt_epochs=20, adapt_rate=0.5)
-    held = holding_of(model, SimpleNamespace(), "bob")
+    held = holding_of(model, ON_DEVICE, "bob")
     own = model.recommend(held, n=2)
     assert {line.id for line in own} == {"apple", "pear"}  # not what bob has
     named = model.recommend(held.ids(CATALOG), n=2)
@@ -128,13 +130,17 @@ def test_stars_and_profile_reach_the_list():
 @pytest.mark.usefixtures("data")
 def test_items_that_the_model_does_not_know():
     with pytest.raises(BadValue, match="items the model does not know, such as plum"):
-        holding_of(recommender(CATALOG.take([0, 1, 2])), SimpleNamespace(), "bob")
+        holding_of(
+            recommender(CATALOG.take([0, 1, 2])),
+            ON_DEVICE,
+            "bob",
+        )
 
 
 @pytest.mark.usefixtures("data")
 def test_nobody_of_this_name():
     with pytest.raises(BadValue, match="bob"):
-        holding_of(recommender(), SimpleNamespace(), "bop")
+        holding_of(recommender(), ON_DEVICE, "bop")
 
 
 def saved(model, path, **settings):

@@ -36,6 +36,60 @@ def test_on_the_device_there_is_nothing_to_add():
     assert ServeSettings().queries is None
 
 
+def experiment(**tables):
+    world = {"users": 60, "items": 20, "events_per_user": 6.0}
+    return check_experiment(
+        {
+            "data": {"source": "synthetic", "world": world},
+            "method": {"name": "gram"},
+            **tables,
+        }
+    )
+
+
+def test_what_lists_are_for_stays_in_the_run_and_trains_the_same_model():
+    plain, session = experiment(), experiment(serve={"list_for": "session"})
+    assert plain.serve.ranked_for == "any"
+    assert "serve" not in plain.resolved()
+    again = check_experiment(session.resolved())
+    assert again.serve.ranked_for == session.serve.ranked_for == "session"
+    assert plain.digest == session.digest
+    assert plain.ranking_for("visit").serve.ranked_for == "visit"
+    assert session.ranking_for(None) == session
+
+
+def test_padding_drops_order_and_times_and_the_plan_says_so():
+    padded = ServeSettings("dpa", 1.0, padding=0.5, list_for="session")
+    assert padded.ranked_for == "any"
+    assert "for any, not for a session: padding=0.5" in padded.note
+    assert replace(padded, padding=0.0).ranked_for == "session"
+    assert replace(padded, padding=0.0).note is None
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [
+        ({"serve": {"list_for": "night"}}, "list_for must be one of"),
+        ({"method": {"name": "federated_popularity"}}, "cannot weigh a history"),
+        ({"method": {"name": "gram", "half_life": 9.0}}, "half_life=9 weighs"),
+    ],
+)
+def test_what_cannot_be_ranked_for_is_refused_early(tables, problem):
+    with pytest.raises(BadExperiment, match=f"serve.*{problem}"):
+        experiment(**{"serve": {"list_for": "session"}, **tables})
+
+
+def test_a_released_metric_is_of_lists_for_any():
+    tables = {
+        "serve": {"list_for": "visit"},
+        "run": {"rounds": 3},
+        "privacy": {"mechanism": "central", "target_epsilon": 1.0, "delta": 1e-6},
+        "evaluate": {"release": {"share": 0.1}},
+    }
+    with pytest.raises(BadExperiment, match=r"list_for='visit': evaluate.release"):
+        experiment(**tables)
+
+
 def test_queries_add_to_what_training_costs():
     """Gaussian queries compose with the Gaussian sums; thirty cost more than none."""
     daily = ServeSettings("dpa", 1.0, delta=1e-6)

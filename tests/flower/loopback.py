@@ -131,11 +131,11 @@ class Federation:
 
     def kill(self, name: str) -> None:
         """End a process and all that it started at once, as a power cut does."""
-        killed = self.processes.pop(name).popen
-        for pid in [killed.pid, *below(killed.pid)]:
+        killed = self.processes.pop(name)
+        for pid in [killed.popen.pid, *below(killed.popen.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        killed.wait()
+        killed.stop()
 
     def stop(self) -> None:
         for name in [*self.processes]:

@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is in .venv-flower: make test-flower")
 
-import contextlib
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -28,6 +28,7 @@ from flower.loopback import (
     on_one_machine,
     rounds_of,
 )
+from test_child_processes import is_running, wait_until
 
 from tacit.child_processes import ChildProcess
 from tacit.cli.flower_keys import write_keys
@@ -357,7 +358,7 @@ def test_a_run_that_is_interrupted_stops_and_goes_on(place, federation):
 
 @pytest.mark.slow
 def test_up_with_keys_starts_again_on_its_folder(place):
-    """Its database knows the keys. It ends by Ctrl-C, or is killed with its nodes."""
+    """Its database knows the keys. Killed or interrupted, it leaves no process."""
     path = experiment(place, "again", METHODS["federated_popularity"])
     keys, folder, port = place / "up-keys", place / "up-again", free_ports(2)
     write_keys(keys, nodes=1, hosts=[])
@@ -375,11 +376,12 @@ def test_up_with_keys_starts_again_on_its_folder(place):
             said += line
         assert str(port) in said
         others = below(up.pid)
+        assert len(others) > int(nodes)  # the SuperLink among them
         up.send_signal(how)
         up.communicate(timeout=60)
-        for pid in others if how == signal.SIGKILL else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda others=others: not any(map(is_running, others)))
+        for taken in (port, port + 1):
+            socket.create_server(("127.0.0.1", taken)).close()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700  # nobody else may enter
     for one in folder.glob("superlink.*"):
         assert stat.S_IMODE(one.stat().st_mode) == 0o600

@@ -9,14 +9,14 @@ from ledger.small import gaussian, in_turn, training
 
 from tacit.codes import Code
 from tacit.errors import BadData, Refused
-from tacit.ledger import anchor
 from tacit.ledger.budget import Cap, spent
 from tacit.ledger.decisions import accept, erase
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt, Refusal
-from tacit.ledger.schema import FORMAT
+from tacit.ledger.schema import FORMAT, KIND
 from tacit.release import Unit, View
 from tacit.runtime.ledger import statements
+from tacit.storage import anchor
 
 SERVER = Unit.USER, View.SERVER
 AT = "2026-05-04T03:02:01+00:00"
@@ -43,7 +43,7 @@ def say(ledger, round_, run="run"):
 
 def lose_anchor(path):
     with ClientLedger(path) as ledger:
-        anchor.drop(ledger.link.id)
+        anchor.drop(KIND, ledger.link.id)
 
 
 def figure(ledger):
@@ -118,7 +118,7 @@ def test_as_written_is_the_owners_word_that_nothing_else_was_said(path):
             "that the file is whole and nothing else was said" in figure(ledger).assumes
         )
         assert say(ledger, 5) is None  # closed all the same
-        anchor.drop(ledger.link.id)
+        anchor.drop(KIND, ledger.link.id)
     accept(path)  # a second time: the word is not forgotten
     with ClientLedger(path) as ledger:
         assert "owner's word" in figure(ledger).assumes

@@ -101,7 +101,7 @@ def test_the_first_error_is_the_one_that_is_told(ledger):
 
 def test_a_round_is_answered_once(ledger):
     answer(ledger, 0)
-    with pytest.raises(Refused, match="round 0 of 'run' was answered before"):
+    with pytest.raises(Refused, match="round 1 of 'run' was answered before"):
         ledger.permits("run", 0, asked=b"another")
     assert len(ledger.entries()) == 1
 
@@ -153,7 +153,7 @@ def test_what_has_not_arrived_is_pending(ledger):
     arrived = ledger.answer("run", 0).sent
     ledger.delivered("run", 0)
     assert ledger.answer("run", 0).sent == arrived
-    with pytest.raises(Refused, match="nothing was said in round 7 of run"):
+    with pytest.raises(Refused, match="nothing was said in round 8 of run"):
         ledger.delivered("run", 7)
 
 

@@ -10,17 +10,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from ledger.small import gaussian, in_turn
-from quick import some_of, some_or_all
+from quick import some_or_all
 
 from tacit.errors import BadData, Refused, TacitError
-from tacit.ledger import anchor, schema
-from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger import schema
 from tacit.ledger.budget import Cap, spent
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, authenticated
 from tacit.ledger.snapshot import dearest_rounds
 from tacit.release import CELLS
+from tacit.storage import anchor
+from tacit.storage.anchor import Anchor
 
 TERMS = gaussian(5.0, most=30)
 
@@ -75,20 +76,6 @@ def test_no_flipped_bit_changes_a_figure(stride, in_memory):
         assert found in (None, truth), f"byte {place}"
         refused += found is None
     assert stride * refused > 2000  # the terms alone are more; the rest is free space
-
-
-@pytest.mark.parametrize("bit", some_of(range(8), 2))
-def test_no_flipped_bit_of_the_anchor_changes_a_figure(path, bit):
-    truth = told(path)
-    [own] = (anchor.state_folder() / "ledgers").iterdir()
-    content = own.read_bytes()
-    for place in range(bit, len(content), 8):
-        flipped = bytearray(content)
-        flipped[place] ^= 1 << bit
-        own.write_bytes(flipped)
-        assert told(path) in (None, truth)
-    own.write_bytes(content)
-    assert told(path) == truth
 
 
 def test_no_cut_changes_a_figure(path):
@@ -172,48 +159,11 @@ def test_rows_that_make_no_sense_are_bad_data(path, edit):
             ledger.permits("run", 9, asked=b"broadcast")
 
 
-def test_a_full_disk_is_told_in_one_sentence(path):
-    with ClientLedger(path) as ledger:
-        [(pages,)] = ledger._file.execute("PRAGMA page_count")
-        ledger._file.execute(f"PRAGMA max_page_count = {pages}")
-        ledger.permits("run", 2, asked=b"broadcast")
-        with pytest.raises(BadData, match=r"full; nothing was said\. Make room"):
-            ledger.keep("run", 2, report=bytes(9999), state=b"s")
-        assert ledger.doubt is None
-        assert ledger.answer("run", 2).report is None
-
-
 # --- The file and its anchor ---------------------------------------------------------
 
 
 class Killed(BaseException):
     """As if the process had ended here."""
-
-
-def test_a_kill_between_anchor_and_file_leaves_one_that_is_relied_on(path, monkeypatch):
-    """Killed at the first write of the anchor, or at the second; before or after."""
-    save = Anchor.save
-    for round_, (nth, is_written) in enumerate(
-        [(1, False), (1, True), (2, False), (2, True)], start=2
-    ):
-        calls = []
-
-        def dying(self, *, nth=nth, is_written=is_written, calls=calls):
-            calls.append(self)
-            if len(calls) < nth or is_written:
-                save(self)
-            if len(calls) == nth:
-                raise Killed
-
-        monkeypatch.setattr(Anchor, "save", dying)
-        with ClientLedger(path) as ledger, pytest.raises(Killed):
-            ledger.permits("run", round_, asked=b"broadcast")
-        monkeypatch.setattr(Anchor, "save", save)
-        with ClientLedger(path) as ledger:
-            assert ledger.doubt is None
-            assert (ledger.answer("run", round_) is not None) == (nth == 2)
-            ledger.set_cap(Cap(9.0 + round_))
-            assert ledger.doubt is None
 
 
 def test_what_is_pending_is_final_before_it_leaves(path, monkeypatch):
@@ -277,41 +227,13 @@ def test_every_state_but_the_last_is_refused(path, tmp_path):
         assert ledger.doubt is None
 
 
-def test_a_ledger_may_be_moved(path, tmp_path):
-    moved = tmp_path / "elsewhere.db"
-    path.rename(moved)
-    with ClientLedger(moved) as ledger:
-        assert ledger.doubt is None
-        ledger.permits("run", 7, asked=b"broadcast")
-    ClientLedger(path).close()  # the anchor knows where the old one is now
-
-
 def test_the_anchor_is_for_its_owner_alone_and_its_key_is_in_no_ledger(path):
     [own] = (anchor.state_folder() / "ledgers").iterdir()
     assert own.stat().st_mode & 0o777 == 0o600
-    found = anchor.at_place(path)
+    [found] = anchor.at_place(schema.KIND, path)
     assert found.key not in path.read_bytes()
     assert found.key.hex().encode() not in path.read_bytes()
     assert found.key.hex() not in repr(found)
-
-
-def test_an_anchor_reads_what_it_wrote(tmp_path):
-    mark = Mark(3, "ab", {"run": ("terms", None)}, (("user", "server", 1.0, 1e-6),))
-    made = replace(Anchor.fresh(tmp_path / "x"), current=mark, pending=None)
-    made.save()
-    assert anchor.find(made.id) == made
-    assert anchor.find("../x") is Doubt.ALTERED
-    anchor.drop(made.id)
-    assert anchor.find(made.id) is Doubt.NO_ANCHOR
-
-
-def test_an_anchor_that_cannot_be_written_is_told_in_one_sentence(
-    path, monkeypatch, tmp_path
-):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "file"))
-    with pytest.raises(BadData, match="anchor of a ledger cannot be written"):
-        ClientLedger(tmp_path / "new.db")
 
 
 def test_heads_depend_on_everything_before():
@@ -324,13 +246,6 @@ def test_heads_depend_on_everything_before():
         for previous in ("", "x")
     }
     assert len(heads) == 16
-
-
-def test_the_state_folder(monkeypatch):
-    monkeypatch.setenv("TACIT_STATE", "/from/environment")
-    assert str(anchor.state_folder()) == "/from/environment"
-    monkeypatch.delenv("TACIT_STATE")
-    assert anchor.state_folder().name == "tacit"
 
 
 def test_an_unfinished_file_leaves_no_anchor_behind(tmp_path, monkeypatch):

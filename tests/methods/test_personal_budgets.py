@@ -13,7 +13,9 @@ from dp_accounting import get_epsilon_gaussian
 
 from tacit.accounting.calibration import gaussian_epsilon, gaussian_noise
 from tacit.data.federated_data import FederatedData
+from tacit.errors import BadValue
 from tacit.keys import Key
+from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Refusal
 from tacit.method import Unmetered, participate
@@ -22,8 +24,10 @@ from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.privacy.budgets import as_one_epsilon
-from tacit.release import Unit, View
+from tacit.privacy.central_gaussian import consent_weight
+from tacit.release import Standing, Unit, View, of_one_operator
 from tacit.runtime.client import Client
+from tacit.runtime.ledger import caps_of
 from tacit.runtime.simulate import Simulation
 from tacit.statement import account
 from tacit.testing.contract import mixed_world
@@ -215,3 +219,110 @@ def test_every_client_stops_at_the_cap_of_its_own_group(tmp_path, group):
     with ClientLedger(tmp_path / "ledger.db") as ledger:
         refused = [why for _, why, _, _ in ledger.refusals()]
     assert {*refused} == ({str(Refusal.TARGET)} if group == "strict" else set())
+
+
+# --- A group that accepts that nothing is promised to it ------------------------------
+
+
+def consenting_plan(**fields) -> Plan:
+    """190 users at epsilon 1, and 10 who accept that nothing is promised to them."""
+    usual = {"channel": "secure_sum", "delta": DELTA}
+    targets = {"others": 1.0, "few": None}
+    sizes = {"others": 190, "few": 10}
+    return Plan(200, 3, target_epsilon=targets, groups=sizes, **{**usual, **fields})
+
+
+def everyone_at_one(**fields) -> Plan:
+    return replace(consenting_plan(**fields), target_epsilon=1.0, groups={})
+
+
+WAYS = {
+    "popularity": FederatedPopularity(privacy=CentralGaussian()),
+    "gram, phases chosen": Gram(privacy=CentralGaussian(), count_share=0.1, **SIZES),
+    "gram, phases planned": Gram(
+        privacy=CentralGaussian(), count_rounds=1, load_rounds=1, **SIZES
+    ),
+    "weights given": FederatedPopularity(
+        privacy=CentralGaussian(scale={"few": 1.0, "others": 0.05})
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("channel", ["secure_sum", "two_servers", "direct"])
+@pytest.mark.parametrize("machine", ["", "one_machine"])
+def test_the_account_of_the_others_is_what_it_is_without_a_consenting_group(
+    way, channel, machine
+):
+    """Channel by channel, of one machine or two: their lines have the same figures."""
+    own = consenting_plan(channel=channel)
+    alike, method = everyone_at_one(channel=channel), WAYS[way]
+    if way == "weights given":
+        method = WAYS["popularity"]
+    expected = _lines(method, alike, machine)
+    found = _lines(WAYS[way], own, machine)
+    for (unit, view), line in expected.items():
+        ours = found["others", unit, view]
+        if line.epsilon is None:
+            assert ours.epsilon is None
+        else:
+            assert ours.epsilon == pytest.approx(line.epsilon, rel=1e-9)
+        assert (ours.standing, ours.assumes) == (line.standing, line.assumes)
+    few = [line for (group, *_), line in found.items() if group == "few"]
+    assert {line.standing for line in few} == {Standing.NONE}
+    said = [line.reason for line in few if line.view is View.RELEASE]
+    assert all("accept that nothing is promised" in reason for reason in said)
+
+
+def _lines(method, plan, machine):
+    """Totals by unit and view, and by group where the plan has groups."""
+    releases = method.calibrated(plan).releases(plan)
+    if machine and plan.channel == "two_servers":
+        releases = of_one_operator(releases, machine)
+    totals = account(plan, releases).totals
+    has_groups = len(plan.groups) > 1
+    return {
+        (*((line.group,) if has_groups else ()), line.unit, line.view): line
+        for line in totals
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_noise_over_the_bound_of_the_others_is_what_it_would_be_alone(way):
+    """The weight is whatever the few have; their reports hide nobody."""
+    plan = consenting_plan()
+    method = WAYS[way].calibrated(plan)
+    own = method.privacy
+    alone = WAYS["popularity" if way == "weights given" else way].calibrated(
+        everyone_at_one()
+    )
+    spent, usual = (
+        sum(len(p.rounds) / one.privacy.noise_of(p) ** 2 for p in one.phases(plan))
+        for one in (method, alone)
+    )  # the shares of planned phases follow from what the noise leaves
+    assert spent * own.scale["others"] ** 2 == pytest.approx(usual, rel=1e-9)
+    assert own.scale["few"] == 1.0
+    noise = own.total_multiplier("others") or 1 / math.sqrt(usual)
+    weight = 20.0 if way == "weights given" else consent_weight(noise, 190)
+    assert own.scale["others"] == pytest.approx(1 / weight)
+
+
+def test_caps_of_the_others_stay_and_a_consenting_client_has_its_own_alone():
+    """A cap of its owner's refuses every round, because nothing has a figure there."""
+    plan = consenting_plan()
+    method = WAYS["popularity"].calibrated(plan)
+    assert caps_of(plan, "others") == caps_of(everyone_at_one(), "everyone")
+    assert caps_of(plan, "few") == ()
+    world = FederatedData.of_histories([[0, 1]] * 200, n_items=4)
+    codes = np.repeat([0, 1], [190, 10])
+    simulation = simulated(method, world, plan, codes)
+    _, tally = simulation.step(simulation.start())
+    assert tally.took_part == 200
+    capped = replace(simulation, caps=(Cap(100.0, DELTA),))
+    _, tally = capped.step(capped.start())
+    assert tally.took_part == 190
+
+
+def test_a_plan_that_promises_nothing_to_anybody_is_refused():
+    with pytest.raises(BadValue, match="mechanism = 'none'"):
+        replace(consenting_plan(), target_epsilon={"others": None, "few": None})

@@ -517,7 +517,7 @@ def test_its_claims_survive_the_audit(learns):
         ({"privacy": PublishedAttentionNoise()}, "go with mode='paper'"),
         ({"mode": "local"}, "mode"),
         ({"model": "plm-nr", "learns": "clicks"}, "learn from gradients alone"),
-        ({"model": "nrms", "starts_at": "content"}, "has no such start"),
+        ({"model": "naml", "starts_at": "content"}, "could be the identity"),
         ({"interests": 1}, "interests"),
         ({"interests": 3}, "a basis is part of an encoder"),
         (

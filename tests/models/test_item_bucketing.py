@@ -98,4 +98,4 @@ def test_reasons_add_up_to_the_taste_part_of_the_score():
     )
     for target in range(12):
         reasons = known.reasons(x.copy(), np.array([0, 3, 9]), target)
-        assert reasons.sum() == pytest.approx(taste[0, target])
+        assert reasons.sum() == pytest.approx(3 / 4 * taste[0, target])

@@ -7,7 +7,7 @@ from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.kernels import dispatch
 from tacit.models.histories import rows
-from tacit.models.item_relations import Relations, head_of, unit
+from tacit.models.item_relations import Relations, head_of, trust, unit
 from tacit.tree import SparseFactored
 
 COUNTS = np.array([1.0, 9.0, 4.0, 0.5, -0.2])
@@ -76,27 +76,85 @@ def test_without_a_history_items_go_by_count():
     assert np.argsort(-found[0]).tolist() == [1, 2, 0, 3, 4]
 
 
+def ranked(known, x, alike=None, *, weight=0.0):
+    """The scores of histories over the head, from what the client represents."""
+    nothing = np.zeros((len(x), 0))
+    parts = known.represent(x.copy(), nothing if alike is None else alike.copy())
+    return known.score(*parts.values(), weight=weight)
+
+
+def with_directions(**more):
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 2)))[0]
+    return told(vectors=vectors, strengths=np.array([0.9, 0.5]), **more)
+
+
 def test_scores_are_the_formula():
-    rng = np.random.default_rng(0)
-    vectors = np.linalg.qr(rng.normal(size=(3, 2)))[0]
-    known = told(vectors=vectors, strengths=np.array([0.9, 0.5]))
+    known = with_directions()
     x = np.array([[1.0, 0, 1]])
     r, popular = known.parted(x.copy())
-    loads = (r @ known.vectors) * known.strengths
-    found = known.score(loads, popular[:, None], np.zeros((1, 0)), weight=0.0)
-    expected = vectors @ np.diag([0.9, 0.5]) @ vectors.T @ r[0]
-    expected += popular[0] * known.popularity
+    g = 2 / 3  # two items of the head
+    taste = known.vectors @ np.diag([0.9, 0.5]) @ known.vectors.T @ r[0]
+    expected = g * (taste + popular[0] * known.popularity)
+    expected += (1 - g) * 0.3 * known.popularity
+    found = ranked(known, x)
     assert found[0, known.head] == pytest.approx(expected)
     assert found[0, 3:].max() < expected.min()
 
 
+def test_a_newcomers_score_by_hand():
+    """One item, (3, 2, 1) / sqrt 14 popularity, one direction of strength 1/2."""
+    known = told(vectors=np.array([[0.0], [0.6], [0.8]]), strengths=np.array([0.5]))
+    p = np.array([3, 2, 1]) / 14**0.5
+    # y = (0, 0, 1), y·p = .2673, r = (-.2143, -.1429, .9286), V·r = .6571
+    taste = 0.5 * (0.6 * -2 / 14 + 0.8 * 13 / 14) * np.array([0, 0.6, 0.8])
+    expected = (taste + p / 14**0.5) / 2 + 0.15 * p
+    assert expected == pytest.approx([0.2274, 0.2502, 0.2072], abs=1e-4)
+    x = np.array([[0.0, 0, 1]])
+    assert ranked(known, x)[0, known.head] == pytest.approx(expected)
+
+
+def test_a_history_is_trusted_by_the_number_of_its_items_not_by_their_weights():
+    x = np.array([[0.0, 0, 0], [7, 0, 0], [0.1, 0, 2], [1, 1, 1], [-1, 0, 5]])
+    assert trust(x) == pytest.approx([0, 1 / 2, 2 / 3, 3 / 4, 1 / 2])
+    known = with_directions()
+    assert ranked(known, 1000 * x[:4]) == pytest.approx(ranked(known, x[:4]))
+
+
+def test_who_has_nothing_gets_popularity_whatever_the_directions():
+    known, nobody = with_directions(), np.zeros((1, 3))
+    found = ranked(known, nobody)
+    assert np.argsort(-found[0]).tolist() == [1, 2, 0, 3, 4]
+    assert found[0, known.head] == pytest.approx(0.3 * known.popularity, abs=1e-8)
+
+
+def test_popularity_never_turns_the_order_of_counts_round():
+    """Of two items that noise may have parted, weights lift the less counted one."""
+    known = told(popularity=np.array([0.6, 0.5, 0.62]))
+    nobody, nothing = np.zeros((1, 3)), np.zeros((1, 0))
+    for popular in (0.3, 1.0):
+        found = known.score(nothing, np.array([[popular]]), nothing, weight=0.0)
+        assert np.argsort(-found[0]).tolist() == [1, 2, 0, 3, 4]
+    assert np.argsort(-ranked(known, nobody)[0]).tolist() == [1, 2, 0, 3, 4]
+    vectors, offsets = known.item_space()
+    assert np.argsort(-(0.3 * vectors[:, -1] + offsets)).tolist() == [1, 2, 0, 3, 4]
+
+
+def test_likeness_is_trusted_in_the_head_and_orders_the_tail_as_it_is():
+    """Somebody who has items of the tail alone: popularity, then what is alike."""
+    known = with_directions(lean=np.array([1.0]))
+    alike = np.array([[0.1, 0.5, 0.3, 0.2, 0.7]])
+    one, nobody = np.array([[1.0, 0, 0]]), np.zeros((1, 3))
+    content = ranked(known, one, alike, weight=0.2) - ranked(known, one)
+    assert content[0, known.head] == pytest.approx(0.2 * alike[0, known.head] / 2)
+    found = ranked(known, nobody, alike, weight=0.2)
+    assert found[0, known.head] == pytest.approx(0.3 * known.popularity, abs=1e-8)
+    assert np.argsort(-found[0]).tolist() == [1, 2, 0, 4, 3]
+
+
 def test_reasons_add_up_to_the_taste_part_of_the_score():
-    rng = np.random.default_rng(0)
-    vectors = np.linalg.qr(rng.normal(size=(3, 2)))[0]
-    known = told(vectors=vectors, strengths=np.array([0.9, 0.5]))
+    known = with_directions()
     x, items = np.array([[1.0, 0, 1]]), np.array([1, 0, 4])
-    r, _ = known.parted(x.copy())
-    loads = (r @ known.vectors) * known.strengths
+    loads = known.represent(x.copy(), np.zeros((1, 0)))["loads"]
     for target in (1, 2, 0):
         place = known.head.tolist().index(target)
         found = known.reasons(x.copy(), items, target)

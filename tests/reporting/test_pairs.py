@@ -1,5 +1,8 @@
 """The sign of a difference says what the sentence says, wherever it stands."""
 
+import math
+from dataclasses import replace
+
 from tacit.reporting import tables
 from tacit.reporting.pairs import Paired, each_once, sentence
 
@@ -30,6 +33,17 @@ def test_who_is_ahead_by_chance_is_not_called_better():
         "gram is ahead of ease by 0.0067 (-0.0010 to 0.0144), which 300 test users do "
         "not tell apart from chance; about 1,900 would"
     )
+
+
+def test_what_no_number_of_users_would_tell_is_no_difference():
+    equal = replace(AHEAD, users_to_tell=None)
+    assert equal.is_beyond_users
+    said = sentence(equal)
+    assert "ahead" not in said
+    assert "a thousand times the 300 test users would not tell" in said
+    assert tables.differences([equal]).rows[0][-1] == "no: as good as equal"
+    alone = replace(equal, low=-math.inf, high=math.inf, n_users=1)
+    assert not alone.is_beyond_users  # one user tells nothing, a thousand might
 
 
 def test_every_pair_stands_once():

@@ -33,18 +33,19 @@ from tacit.data.catalog import Catalog
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.keys import Key
-from tacit.ledger import anchor, durable, schema
+from tacit.ledger import durable, schema
 from tacit.ledger.budget import Cap
 from tacit.plans import Plan
 from tacit.privacy.guarantees import local
 from tacit.release import Release
 from tacit.runtime import client as device_module
 from tacit.runtime.client import Client
+from tacit.storage import anchor, sqlite_file
 from tacit.testing.toy import ToyFactors
 from tacit.transport.codec import encode_broadcast
 
 ITEMS, ROUNDS = 6, 10
-STEPS = (anchor, device_module, durable, files, schema)  # those that write
+STEPS = (anchor, device_module, durable, files, schema, sqlite_file)  # those that write
 WATCHED = {__file__, *(module.__file__ for module in STEPS)}
 
 

@@ -15,8 +15,8 @@ from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Category
 from tacit.data.strings import Strings
 from tacit.errors import BadMessage, BadValue, Refused
+from tacit.files import state_folder
 from tacit.keys import Key
-from tacit.ledger.anchor import state_folder
 from tacit.ledger.budget import Cap
 from tacit.ledger.decisions import accept
 from tacit.ledger.durable import ClientLedger

@@ -1,15 +1,16 @@
 """A node's file: one answer per round, on the disk before it is sent."""
 
 import concurrent.futures
+import json
 import os
 import shutil
 import sqlite3
-import stat
 
 import numpy as np
 import pytest
 
-from tacit.errors import BadRun, Damaged, Refused
+from tacit.errors import Refused
+from tacit.files import state_folder
 from tacit.runtime import node_store
 from tacit.runtime.node_store import FORMAT, Kept, NodeStore, digest_of
 from tacit.runtime.secrets import Secrets
@@ -59,7 +60,7 @@ def test_an_answer_is_kept_in_pieces(store, monkeypatch):
     """One of all reports may be longer than a row of SQLite can be."""
     monkeypatch.setattr(node_store, "_PIECE", 1000)
     longest = 1500  # as if that were SQLite's limit of 10⁹ bytes
-    store._file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
+    store.file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
     said = os.urandom(10 * longest)
     for number in range(2):
         store.begin("run", number, b"q")
@@ -70,23 +71,61 @@ def test_an_answer_is_kept_in_pieces(store, monkeypatch):
     np.testing.assert_array_equal(store.kept("run").taken, KEPT.taken)
 
 
-def test_a_store_of_the_format_before_goes_on(tmp_path):
-    """Its last answer is in one row; it is sent again as it was."""
-    path = answered(tmp_path / "store.db")
+def earlier(path, *, format=3):
+    """A store as the version before had it: a mark in place of the checksum."""
+    answered(path)
+    [own] = (state_folder() / "nodes").glob("*.anchor.json")
+    marks = {"current": "m", "next": "m", "place": str(path), "names": ["run", "gone"]}
+    own.with_name("id.json").write_text(json.dumps(marks))
+    own.unlink()
     with sqlite3.connect(path) as file:
-        file.execute("UPDATE answer SET content = ?", (b"as it was",))
-        file.execute("DELETE FROM array WHERE name = 'answer'")
-        file.execute("PRAGMA user_version = 2")
+        if format == 2:  # its last answer is in one row
+            file.execute("UPDATE answer SET content = ?", (b"as it was",))
+            file.execute("DELETE FROM array WHERE name = 'answer'")
+        file.execute("DROP TABLE store")
+        file.execute("CREATE TABLE own (id TEXT NOT NULL, mark TEXT NOT NULL) STRICT")
+        file.execute("INSERT INTO own VALUES ('id', 'm')")
+        file.execute(f"PRAGMA user_version = {format}")
     file.close()
+    return path
+
+
+@pytest.mark.parametrize(("format", "kept"), [(2, b"as it was"), (3, b"a")])
+def test_a_store_of_a_format_before_goes_on(tmp_path, format, kept):
+    """Its last answer is sent again as it was, and its counts go on."""
+    path = earlier(tmp_path / "store.db", format=format)
     store = NodeStore(path)
-    assert store.asked("run", 0).content == b"as it was"
+    assert store.asked("run", 0).content == kept
     store.begin("run", 1, b"q")
     store.keep("run", 1, answer=b"next", kept=KEPT)
     store.close()
     again = NodeStore(path)
     assert [again.asked("run", n).content for n in range(2)] == [None, b"next"]
-    assert again._file.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    assert (again.format, again.is_copy) == (FORMAT, False)
     again.close()
+    assert len([*(state_folder() / "nodes").iterdir()]) == 1
+
+
+def test_a_copy_of_a_format_before_is_refused_and_restored_it_is_over(tmp_path):
+    path = earlier(tmp_path / "store.db")
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE own SET mark = 'an earlier one'")
+    file.close()
+    with pytest.raises(Refused, match=r"not as this machine has left it.*--restored"):
+        NodeStore(path)
+    store = NodeStore(path, is_restored=True)
+    assert store.n_runs == 2
+    with pytest.raises(Refused, match="is over on this node"):
+        store.join("gone", "terms", lambda: pytest.fail("enrolled again"))
+    store.close()
+
+
+def test_one_of_a_format_before_that_is_gone_is_not_begun_anew(tmp_path):
+    path = earlier(tmp_path / "store.db")
+    path.unlink()
+    with pytest.raises(Refused, match="gone"):
+        NodeStore(path)
+    assert NodeStore(path, is_restored=True).n_runs == 2
 
 
 def test_a_question_is_noted_first_and_only_once(store):
@@ -192,23 +231,6 @@ def test_a_secret_that_went_is_not_in_the_file(tmp_path):
     assert later.round in path.read_bytes()
 
 
-def test_it_is_private(store):
-    assert stat.S_IMODE(os.stat(store.path).st_mode) == 0o600
-
-
-def test_what_is_no_store_is_refused(tmp_path):
-    path = tmp_path / "store.db"
-    path.write_bytes(b"no database at all, but some text" * 100)
-    with pytest.raises(Damaged, match="no store of a node"):
-        NodeStore(path)
-    other = tmp_path / "later.db"
-    with sqlite3.connect(other) as file:
-        file.execute(f"PRAGMA user_version = {FORMAT + 1}")
-    file.close()
-    with pytest.raises(BadRun, match=f"has format {FORMAT + 1}"):
-        NodeStore(other)
-
-
 # --- Copies ---------------------------------------------------------------------------
 
 
@@ -250,42 +272,6 @@ def test_a_backup_that_is_put_back_is_refused_whatever_came_after_it(step, tmp_p
         NodeStore(path)
 
 
-def test_a_store_that_is_gone_is_not_begun_anew(tmp_path):
-    path = answered(tmp_path / "store.db")
-    path.unlink()
-    for _ in range(2):  # the first one has made an empty file
-        with pytest.raises(Refused, match="is gone"):
-            NodeStore(path)
-
-
-def test_another_store_does_not_take_its_place(tmp_path):
-    path, other = answered(tmp_path / "store.db"), answered(tmp_path / "other.db")
-    os.replace(other, path)
-    with pytest.raises(Refused, match="replaced another store"):
-        NodeStore(path)
-
-
-def test_a_store_that_moved_is_the_same(tmp_path):
-    path = answered(tmp_path / "store.db")
-    moved = tmp_path / "elsewhere" / "store.db"
-    moved.parent.mkdir()
-    os.replace(path, moved)
-    answered(moved, rounds=2)
-    assert NodeStore(moved).last_round("run") == 1
-
-
-def test_of_two_copies_one_goes_on(tmp_path):
-    """Both know the same anchor; the first that says anything leaves the other one."""
-    path = answered(tmp_path / "store.db")
-    copy = NodeStore(backed_up(path))
-    store = NodeStore(path)
-    store.begin("run", 1, b"q")
-    with pytest.raises(Refused, match="another machine has used it"):
-        copy.begin("run", 1, b"another question")
-    assert copy.asked("run", 1) is None
-    store.begin("run", 2, b"q")
-
-
 def test_restored_all_runs_are_over_and_count(tmp_path):
     """Also the one that began after the backup was made, of which it does not know."""
     path = answered(tmp_path / "store.db")
@@ -308,52 +294,3 @@ def test_restored_all_runs_are_over_and_count(tmp_path):
     path.unlink()
     gone = NodeStore(path, is_restored=True)
     assert gone.n_runs == 3
-
-
-def test_killed_between_anchor_and_file_the_store_is_known(tmp_path, monkeypatch):
-    path = answered(tmp_path / "store.db")
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    store = NodeStore(path)
-    with monkeypatch.context() as patch:  # the anchor expects a mark that never came
-        patch.setattr(node_store, "digest_of", killed)
-        with pytest.raises(KeyboardInterrupt):
-            store.begin("run", 1, b"q")
-    store.close()
-    store = NodeStore(path)
-    with monkeypatch.context() as patch:  # the file has it, the anchor knows both
-        patch.setattr(NodeStore, "_settle", killed)
-        with pytest.raises(KeyboardInterrupt):
-            store.begin("run", 1, b"q")
-    store.close()
-    backup = backed_up(path)
-    store = NodeStore(path)
-    assert store.rounds("run") == [0, 1]
-    store.keep("run", 1, answer=b"a", kept=KEPT)
-    store.close()
-    shutil.copy2(backup, path)
-    with pytest.raises(Refused, match="a backup was put back"):
-        NodeStore(path)
-
-
-def test_killed_while_it_is_made_it_is_made_again(tmp_path, monkeypatch):
-    path = tmp_path / "store.db"
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(NodeStore, "_settle", killed)
-        with pytest.raises(KeyboardInterrupt):
-            NodeStore(path)
-    path.unlink()  # it never said anything
-    NodeStore(path).close()
-
-
-def test_without_its_anchor_a_store_is_refused(tmp_path, monkeypatch):
-    path = answered(tmp_path / "store.db")
-    monkeypatch.setenv("TACIT_STATE", str(tmp_path / "another machine"))
-    with pytest.raises(Refused, match="another machine has used it"):
-        NodeStore(path)

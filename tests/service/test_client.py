@@ -32,7 +32,7 @@ from tacit.service.model_document import ModelDocument
 from tacit.service.offer import Offer, Resource
 from tacit.service.run_offer import run_offer
 from tacit.serving.query import Mode, Query
-from tacit.serving.settings import ServingSettings
+from tacit.serving.settings import ServingSettings, served_model
 
 HISTORY = ["item 1", "item 4"]
 KRR = ServingSettings(Mode.KRR, 2.0, interests=3)
@@ -82,6 +82,24 @@ def test_without_a_ledger_the_client_ranks_and_sends_nothing(
     assert found.items == load(vectors_run).recommend(HISTORY, 5)
     assert found.ranked_by == "client"
     assert heard.bodies == []
+
+
+def test_what_the_list_is_for_is_decided_here_and_not_told(
+    server, vectors_run, ledger, monkeypatch
+):
+    """The public model is the same, a query as long, and the local list another."""
+    heard = Overheard(server, monkeypatch)
+    session = load(vectors_run, list_for="session")
+    turned = HISTORY[::-1]
+    lists = [
+        server.recommend(h, 5, list_for="session").items for h in (HISTORY, turned)
+    ]
+    assert lists == [session.recommend(h, 5) for h in (HISTORY, turned)]
+    assert lists[0] != lists[1]
+    assert heard.bodies == []
+    found = server.recommend(HISTORY, 5, ledger=ledger, epsilon=2.0, list_for="session")
+    assert (found.ranked_by, len(heard.bodies)) == ("server", 1)
+    assert served_model(session, KRR).version == server.served_model.version
 
 
 def test_content_is_fetched_once(server, url, tmp_path, monkeypatch):

@@ -8,18 +8,19 @@ import weakref
 
 import pytest
 
+from tacit.service import http
 from tacit.service.http import (
     Asked,
     Endpoint,
     Endpoints,
     Failure,
     Gone,
+    IncomingBody,
     Reply,
     bearer,
     check_bearer,
     has_tag,
     header,
-    read_body,
 )
 
 SECRET = b"s" * 32
@@ -57,8 +58,8 @@ async def gone():
 
 
 def body(receive, size=6, seconds=5.0) -> bytes:
-    reading = read_body(receive, size, seconds=seconds, what="thing")
-    return bytes(asyncio.run(reading))
+    one = IncomingBody(receive, size, seconds=seconds, what="thing")
+    return bytes(asyncio.run(one.read()))
 
 
 def asked(application, given: dict, receive=None) -> tuple[int, dict, bytes]:
@@ -111,10 +112,29 @@ def test_a_slow_body_is_late():
     assert (found.value.status, found.value.kind) == (408, "TooLate")
 
 
+def test_an_idle_body_is_refused_long_before_its_time_is_over(monkeypatch):
+    """What has arrived must keep up with the time; a byte now and then does not."""
+    monkeypatch.setattr(http, "_GRACE", 0.05)
+    with pytest.raises(Failure) as found:
+        body(receiver(b"a", then=for_ever), size=10**6, seconds=20.0)
+    assert (found.value.status, found.value.kind) == (408, "TooLate")
+
+
+def test_a_slow_body_that_keeps_up_is_read(monkeypatch):
+    monkeypatch.setattr(http, "_GRACE", 0.5)
+    left = [b"a"] * 6
+
+    async def receive():
+        await asyncio.sleep(0.15)
+        return {"type": "", "body": left.pop(), "more_body": bool(left)}
+
+    assert body(receive, seconds=1.5) == b"aaaaaa"
+
+
 def test_a_server_that_stops_is_not_taken_for_a_slow_client():
     async def cancelled():
-        reading = read_body(receiver(then=for_ever), 6, seconds=5, what="thing")
-        task = asyncio.create_task(reading)
+        reading = IncomingBody(receiver(then=for_ever), 6, seconds=5, what="thing")
+        task = asyncio.create_task(reading.read())
         await asyncio.sleep(0)
         task.cancel()
         await task
@@ -125,7 +145,7 @@ def test_a_server_that_stops_is_not_taken_for_a_slow_client():
 
 def test_the_timer_of_a_body_does_not_ring_afterwards():
     async def both():
-        await read_body(receiver(b"abcdef"), 6, seconds=0.01, what="thing")
+        await IncomingBody(receiver(b"abcdef"), 6, seconds=0.01, what="thing").read()
         await asyncio.sleep(0.05)
         return True
 

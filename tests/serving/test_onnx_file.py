@@ -11,6 +11,7 @@ from onnx_device import run
 from tacit.data.catalog import Catalog
 from tacit.data.features import Categories, Numeric, Vectors
 from tacit.data.federated_data import FederatedData
+from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, MissingExtra, Refused
@@ -178,6 +179,30 @@ def test_values_weigh_where_the_method_says_so():
     x[0, items] = stars
     expected = client.score(weighed, stranger(client.method))
     np.testing.assert_allclose(run(content, x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("list_for", ["session", "visit"])
+@pytest.mark.parametrize("name", ["gram", "gram by content", "gram that reaches"])
+def test_for_a_session_or_a_visit_weights_go_in(name, list_for):
+    client = trained(name).ranking_for(list_for)
+    content = to_onnx(client.method.formula(client.broadcast), n_items=N_ITEMS)
+    days = 86_400 * np.array([0, 0, 20, 60])
+    items = [7, 2, 11, 4]
+    log = Interactions.of_columns(
+        [0] * 4, items, times=days, n_users=1, n_items=N_ITEMS
+    )
+    x = np.zeros((1, N_ITEMS))
+    x[0, items] = [1 / 3, 1 / 3, 1 / 2, 1]
+    if list_for == "visit":
+        x[0, items] = [1 / 4, 1 / 4, 2 ** (-4 / 3), 1]
+    expected = client.score(Shards.of(log), stranger(client.method))
+    np.testing.assert_allclose(run(content, x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_file_for_a_session_takes_no_values_beside_the_weights():
+    client = trained("gram by values").ranking_for("session")
+    with pytest.raises(Refused, match="one number for each item: its weight for a"):
+        client.method.formula(client.broadcast)
 
 
 # the file

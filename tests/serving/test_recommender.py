@@ -1,15 +1,22 @@
 import numpy as np
 import pytest
 
-from tacit.data.catalog import Catalog
+from tacit.data.catalog import Catalog, Profiles
 from tacit.data.federated_data import FederatedData
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
+from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
+from tacit.mechanisms.padding import Padding
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
-from tacit.serving.recommender import Recommender, stranger
+from tacit.serving.query import Mode
+from tacit.serving.recommender import Holding, Recommender, stranger
+from tacit.serving.serve import vector_of
+from tacit.serving.settings import ServingSettings, served_model
 from tacit.testing.toy import ToyFactors
 from tacit.transport.messages import Broadcast
 
@@ -146,3 +153,93 @@ def test_a_recommendation_has_reasons_in_the_history():
 def test_popularity_gives_no_reasons():
     with pytest.raises(Refused, match="cannot say why"):
         popular().why(["a"], "b")
+
+
+# What a list is for
+
+
+def films(weighting="once", **settings) -> Recommender:
+    """Two kinds of films that go together: a to d, and e to h."""
+    histories = [[0, 1, 2], [1, 2, 3], [0, 2, 3], [4, 5, 6], [5, 6, 7], [4, 6, 7]] * 4
+    world = FederatedData.of_histories(histories, n_items=8)
+    method = Gram(head=8, ridge=0.1, weighting=weighting, **settings)
+    catalog = Catalog.of_ids([*"abcdefgh"])
+    data = catalog, world.profiles, world.shards
+    run = Simulation(method, Plan(24, rounds=2), *data, Key.from_seed(0))
+    *_, (state, _) = run.run(run.start())
+    return Recommender(method, method.broadcast(state.server), catalog)
+
+
+def held(items, days=None) -> Holding:
+    times = None if days is None else 86_400 * np.array(days)
+    log = Interactions.of_columns(
+        np.zeros(len(items), int), items, times=times, n_users=1, n_items=8
+    )
+    return Holding(Shards.of(log), Profiles(Strings.of(["me"])))
+
+
+def test_a_session_goes_on_where_it_is():
+    model = films()
+    session = model.ranking_for("session")
+    for history, kind in (("abe", "fgh"), ("efa", "bcd")):
+        [first] = session.recommend([*history], n=1)
+        assert first.id in kind
+    assert session.recommend(["a", "b", "e"]) != session.recommend(["e", "a", "b"])
+    assert model.recommend(["a", "b", "e"]) == model.recommend(["e", "a", "b"])
+
+
+def test_ties_in_time_weigh_the_same_and_a_repeat_counts_by_its_latest_event():
+    session = films().ranking_for("session")
+    at_once = [session.recommend(held(i, [3, 3, 3])) for i in ([0, 1, 4], [4, 0, 1])]
+    assert at_once[0] == at_once[1] != session.recommend(held([0, 1, 4], [1, 2, 3]))
+    assert session.recommend([*"eabe"]) == session.recommend([*"abe"])
+    assert session.why([*"eabe"], "f") == session.why([*"abe"], "f")
+
+
+def test_a_visit_comes_after_what_is_old_is_half_forgotten():
+    visit = films().ranking_for("visit")
+    lists = [visit.recommend(held([0, 1, 4], days)) for days in ([0, 0, 0], [0, 0, 90])]
+    scores = [{line.id: line.score for line in one} for one in lists]
+    assert scores[1]["f"] - scores[1]["c"] > scores[0]["f"] - scores[0]["c"]
+    untimed = visit.recommend(held([0, 1, 4]))
+    assert untimed == visit.recommend(held([4, 1, 0]))
+
+
+def test_where_a_history_is_padded_its_order_does_not_matter(monkeypatch):
+    """Coins that never fall: what stays of a list for a session is a list for any."""
+    model = films()
+    session = model.ranking_for("session")
+    bare = vector_of(session, ["a", "b", "e"])
+    assert not np.allclose(bare, vector_of(session, ["e", "a", "b"]))
+    nobody = lambda self, lengths, keys: np.zeros(np.sum(lengths), bool)  # noqa: E731
+    monkeypatch.setattr(Padding, "pad", nobody)
+    settings = ServingSettings(Mode.DPA, 1.0, interests=2, padding=0.5)
+    mechanism = served_model(model, settings).mechanism
+    padded = vector_of(session, ["a", "b", "e"], mechanism=mechanism)
+    np.testing.assert_allclose(padded, vector_of(model, ["a", "b", "e"]))
+
+
+def test_back_for_any_and_for_what_is_unknown():
+    model = films()
+    again = model.ranking_for("visit").ranking_for("any")
+    assert again.digest == model.digest != model.ranking_for("visit").digest
+    with pytest.raises(BadValue, match="list_for='night' is not known"):
+        model.ranking_for("night")
+
+
+def test_a_method_that_weighs_no_history_refuses():
+    assert popular().ranking_for("any").recommend([]) == popular().recommend([])
+    with pytest.raises(Refused, match="FederatedPopularity cannot weigh a history"):
+        popular().ranking_for("session")
+    with pytest.raises(Refused, match="half_life=30 weighs events by age already"):
+        films(half_life=30.0).ranking_for("visit")
+
+
+def test_a_taste_for_one_purpose_is_none_for_another(tmp_path):
+    model, kept = films(), tmp_path / "taste"
+    mine = model.taste(["a", "b", "e"], keep=kept)
+    session = model.ranking_for("session")
+    with pytest.raises(Refused, match="of another model"):
+        session.recommend(mine)
+    again = session.taste(["a", "b", "e"], keep=kept)
+    assert session.recommend(again) == session.recommend(["a", "b", "e"])

@@ -196,6 +196,13 @@ def test_another_version_of_this_program_makes_it_anew(model, tmp_path, monkeypa
     assert Counting.adapted == 2
 
 
+def test_a_taste_of_an_older_form_is_made_anew(model, tmp_path, monkeypatch):
+    model.taste(held(), keep=tmp_path / "taste")
+    monkeypatch.setattr(taste_module, "_FORMAT", taste_module._FORMAT + 1)
+    model.taste(held(), keep=tmp_path / "taste")
+    assert Counting.adapted == 2
+
+
 def test_a_damaged_taste_is_made_anew(model, tmp_path):
     file = tmp_path / "taste"
     model.taste(held(), keep=file)

@@ -101,7 +101,7 @@ def compare(
     seeds: int = 3,
     draws: int = 1,
     baselines: Sequence[str] | None = None,
-    budget: int = 0,
+    budget: int | None = None,
     against: str | None = None,
     settings: Settings | None = None,
     out: str | Path | None = None,
@@ -130,7 +130,8 @@ def compare(
         draws: Training runs per split, each with fresh noise.
         baselines: The baselines to fit instead of those of the experiment.
         budget: The number of settings to try for each baseline on the validation
-            users; 0 takes its defaults.
+            users; 0 takes its defaults. By default 12 for those that are fitted in
+            seconds and that no experiment sets.
         against: The line that the others are compared with, by default the first.
         settings: Sections of an experiment on top of these, such as
             `{"run": {"rounds": 5}}`.

@@ -9,6 +9,7 @@ from typing import Any
 from tacit.api.training import Run
 from tacit.experiment.build_report import contenders
 from tacit.experiment.evaluated_run import EvaluatedRun, Users, evaluate_run
+from tacit.method import ListFor
 from tacit.records import Records
 from tacit.reporting import elements, tables
 from tacit.reporting.pairs import Paired
@@ -55,7 +56,9 @@ class Evaluated:
         return tables.comparison(contenders(found, self.evaluated.method))
 
 
-def evaluate(run: str | Path | Run, *, users: Users = "test") -> Evaluated:
+def evaluate(
+    run: str | Path | Run, *, users: Users = "test", list_for: ListFor | None = None
+) -> Evaluated:
     """Rank again for the held-out users of a run and compare with its baselines.
 
     Choose settings on the validation users; the test users are for the last look only.
@@ -63,15 +66,17 @@ def evaluate(run: str | Path | Run, *, users: Users = "test") -> Evaluated:
     Args:
         run: A run, or its directory.
         users: The held-out users to rank for: `"test"` or `"validation"`.
+        list_for: What lists are for: `"any"`, `"session"` or `"visit"`; by default as
+            the run's experiment says.
 
     Returns:
         The evaluation: print it, or look at `metrics`, `rows` and `differences`.
 
     Raises:
-        TacitError: There is no finished run, or it is a release, which holds nobody
-            out.
+        TacitError: There is no finished run, it is a release, which holds nobody out,
+            or its events have no times to say what came last.
 
     """
     path = run.path if isinstance(run, Run) else Path(run)
     with explained():
-        return Evaluated(evaluate_run(path, users=users))
+        return Evaluated(evaluate_run(path, users=users, list_for=list_for))

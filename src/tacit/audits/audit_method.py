@@ -107,7 +107,8 @@ class _Stage:
 
     def watched(self) -> Iterator[Estimate]:
         """Estimates to watch a run by, which are printed and refute nothing."""
-        if is_bare(self.method, self.own):
+        # Nothing is claimed of a consenting group, so that nothing can be watched.
+        if is_bare(self.method, self.own) or self.group in self.plan.consenting:
             return
         assert self.claims.mu is not None
         yield one_shot(

@@ -13,6 +13,7 @@ BASELINES = {
     "ials": "tacit.baselines.ials:Ials",
     "item_knn": "tacit.baselines.item_knn:ItemKnn",
     "lightfm": "tacit.baselines.lightfm:LightFm",
+    "markov": "tacit.baselines.markov:Markov",
     "mult_vae": "tacit.baselines.mult_vae:MultVae",
     "naml": "tacit.baselines.news_central:NamlCentral",
     "nrms": "tacit.baselines.news_central:NrmsCentral",
@@ -23,6 +24,14 @@ BASELINES = {
     "recent_popularity": "tacit.baselines.recent_popularity:RecentPopularity",
     "user_knn": "tacit.baselines.user_knn:UserKnn",
 }
+
+# Those that fit in seconds: chosen on validation users unless a file sets them.
+TUNED = frozenset(
+    {
+        *("ease", "ials", "item_knn", "markov"),
+        *("pure_svd", "recent_popularity", "user_knn"),
+    }
+)
 
 # Those that read vectors of texts, which `[data] text_vectors` makes.
 READ_TEXTS = frozenset({"content", "plm_nr"})

@@ -40,9 +40,8 @@ class Ials:
 
     EXTRAS: ClassVar[Mapping[str, str]] = {"implicit": "baselines"}
     GRID: ClassVar[Grid] = {
-        "factors": (64, 128),
-        "confidence": (3.0, 5.0, 10.0, 20.0),
-        "regularization": (20.0, 50.0, 100.0, 200.0),
+        "factors": (32, 64, 128),
+        "regularization": (5.0, 20.0, 50.0, 200.0),
     }
 
     def __post_init__(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import scipy.sparse as sp
 
 from tacit.data.shards import Shards
+from tacit.models.histories import ListFor, recency
 
 _NUMBERS_AT_ONCE = 2**24  # 128 MiB in double precision
 
@@ -14,6 +16,18 @@ _NUMBERS_AT_ONCE = 2**24  # 128 MiB in double precision
 def users_by_items(shards: Shards) -> sp.csr_array:
     """Users × items: 1.0 where a user has an item, however often."""
     return shards.log.matrix()
+
+
+def weighted_by_items(shards: Shards, list_for: ListFor) -> sp.csr_array:
+    """Users × items: what an item counts for such a list, by its latest event."""
+    if list_for == "any":
+        return users_by_items(shards)
+    n, items = len(shards.items), shards.items
+    cells = shards.owners * shards.n_items + items
+    last = n - 1 - np.unique(cells[::-1], return_index=True)[1]
+    weights = recency(shards, list_for)[last].astype(np.float32)
+    places = (shards.owners[last], items[last])
+    return sp.csr_array((weights, places), shape=(len(shards), shards.n_items))
 
 
 def row_blocks(n: int, *, width: int) -> Iterator[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -54,6 +54,17 @@ class Ranker(Protocol):
 
     def fit(self, train: Shards, *, key: Key) -> Fitted:
         """Learn from everybody's history."""
+        ...
+
+
+@runtime_checkable
+class GridRanker(Ranker, Protocol):
+    """A ranker whose fits for several settings share work."""
+
+    def fit_each(
+        self, train: Shards, settings: Sequence[Mapping[str, float]], *, key: Key
+    ) -> Iterator[Fitted]:
+        """The ranker fitted with each of the settings in turn, one at a time."""
         ...
 
 

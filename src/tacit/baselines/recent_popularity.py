@@ -33,7 +33,8 @@ class RecentPopularity:
 
     half_life: float = 24.0  # hours after which an event counts half
 
-    GRID: ClassVar[Grid] = {"half_life": (3.0, 12.0, 24.0, 72.0)}
+    # Hours for news; 30 and 180 days for what stays new for longer.
+    GRID: ClassVar[Grid] = {"half_life": (3.0, 12.0, 24.0, 72.0, 720.0, 4320.0)}
 
     def __post_init__(self) -> None:
         check.positive(half_life=self.half_life)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli import caps, console
-from tacit.cli.options import Json
+from tacit.cli.options import Json, ListFor
 from tacit.codes import Code
 from tacit.errors import MissingData
 from tacit.text import shown
@@ -332,6 +332,7 @@ def recommend(
     k: Annotated[
         int, typer.Option("-k", min=1, help="The number of items to recommend.")
     ] = 10,
+    list_for: ListFor = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the model is published.")
     ] = False,
@@ -346,7 +347,7 @@ def recommend(
     with FederationClient(folder or _default_folder()) as client:
         if wait:
             client.wait_for_model()
-        items = client.recommend(k)
+        items = client.recommend(k, list_for=list_for or "any")
     if json:
         console.print_json({"items": [*items], "sent": "nothing"})
         return

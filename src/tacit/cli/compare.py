@@ -52,13 +52,15 @@ def compare(
         ),
     ] = None,
     budget: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             help="The number of settings to try for each baseline on the validation "
-            "users; 0 takes its defaults.",
+            "users; 0 takes its defaults. By default 12 for those that are fitted in "
+            "seconds and that no file sets.",
+            show_default=False,
         ),
-    ] = 0,
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(

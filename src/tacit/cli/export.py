@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli import console
-from tacit.cli.options import Json, RunPath
+from tacit.cli.options import Json, ListFor, RunPath
 
 if TYPE_CHECKING:
     from tacit.experiment.exporting import Exported
+    from tacit.serving.onnx_file import Precision
 
 
 def export(
@@ -31,6 +32,7 @@ def export(
             help="Write the model in float64; the file is twice as large.",
         ),
     ] = False,
+    list_for: ListFor = None,
     json: Json = False,
 ) -> None:
     """Write a finished run's model as model.onnx and model.json.
@@ -40,7 +42,8 @@ def export(
     """
     from tacit.experiment.exporting import export as write
 
-    made = write(run, out, precision="float64" if double else "float32")
+    precision: Precision = "float64" if double else "float32"
+    made = write(run, out, precision=precision, list_for=list_for)
     if json:
         _print_json(made)
     else:

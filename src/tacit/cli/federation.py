@@ -13,6 +13,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.options import Json
 from tacit.errors import MissingExtra, Refused
+from tacit.text import nth_round
 
 if TYPE_CHECKING:
     from tacit.service.federation.services import Listening
@@ -174,7 +175,7 @@ def status_lines(found: dict[str, Any]) -> list[str]:
         if one["reports"] is not None:
             reports = f"at least {one['reports']:,}"
         lines.append(
-            f"  round {one['round']}, {one['leaf']}: {reports} reports; "
+            f"  {nth_round(one['round'])}, {one['leaf']}: {reports} reports; "
             f"{one['meaning']}"
         )
         if one["why"]:

@@ -17,6 +17,7 @@ from tacit.cli import console
 from tacit.cli.options import Changes, ExperimentFile, Json, OutRun, Resume
 from tacit.cli.signals import like_ctrl_c
 from tacit.errors import BadRun, BadValue, Refused, Unanswered
+from tacit.text import nth_round
 
 if TYPE_CHECKING:
     from tacit.child_processes import ChildProcess
@@ -491,7 +492,7 @@ def status(
     for one in found["runs"]:
         console.out().print(f"run {one['run-id']}: {one['status']}")
     for line in found["rounds"]:
-        told = f"round {line['round']}: {len(line['answered'])} nodes answered"
+        told = f"{nth_round(line['round'])}: {len(line['answered'])} nodes answered"
         dropped = "; ".join(f"{n}: {why}" for n, why in line["dropped"].items())
         console.out().print(told + (f"; {dropped}" if dropped else ""))
 

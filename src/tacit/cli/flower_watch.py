@@ -17,6 +17,7 @@ from tacit.cli.flower_processes import Flwr
 from tacit.documents import read_document, write_document
 from tacit.errors import BadRun, Unanswered
 from tacit.files import locked
+from tacit.text import nth_round
 
 LOOK_SECONDS = 15.0  # between two questions to the SuperLink; each starts a program
 RETRY_SECONDS = 3.0  # after a question that got no answer
@@ -57,7 +58,7 @@ def _tell_round(line: dict[str, Any], out: Path, bar: console.Bar) -> None:
     planned = int(read_document(out / "ledger.json")["rounds_planned"])
     bar.round(line["round"] + 1, planned, line)
     for name, why in line["nodes"]["dropped"].items():
-        console.note(f"round {line['round']}: {name} did not count: {why}")
+        console.note(f"{nth_round(line['round'])}: {name} did not count: {why}")
 
 
 def _unheard(asked: Flwr, number: int, error: Unanswered, again: str) -> Unanswered:

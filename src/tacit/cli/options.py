@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+# What an option of a query is that nobody has set, whatever its kind.
+UNSET = (None, False, 0, "sound")
 Refreshed = Annotated[
     Path | None,
     typer.Option(
@@ -78,6 +80,15 @@ Noise = Annotated[
     typer.Option(
         help="For dpa and vdp: what the epsilon needs, or the noise that PrivateRec's "
         "paper prints for a claimed epsilon, beside what is proven of it."
+    ),
+]
+ListFor = Annotated[
+    Literal["any", "session", "visit"] | None,
+    typer.Option(
+        "--for",
+        help="What the user is about to do: go on with this session, or come back for "
+        "another visit; any: unknown. By default any, or serve.list_for of the run.",
+        show_default=False,
     ),
 ]
 Theta = Annotated[

@@ -56,7 +56,7 @@ def plan(
 
 def _print(planned: PlannedExperiment, *, long: bool) -> None:
     from tacit.reporting.guarantees import in_full, in_short
-    from tacit.reporting.plain_words import groups_as_one, purpose
+    from tacit.reporting.plain_words import consenting, groups_as_one, purpose
     from tacit.reporting.tables import by_days
     from tacit.reporting.terminal import wrapped
 
@@ -93,11 +93,20 @@ def _print(planned: PlannedExperiment, *, long: bool) -> None:
     )
     if planned.outlook is not None:
         out.print(f"outlook: {planned.outlook}", markup=False)
+    if planned.people is not None:
+        out.print(f"people: {planned.people}", markup=False)
     if planned.note is not None:
         out.print(f"note: {planned.note}", markup=False)
+    served = assembled.experiment.serve.note
+    if served is not None:
+        out.print(f"serving: {served}", markup=False)
     one = assembled.as_one_epsilon
     if one is not None:
         out.print(groups_as_one(assembled.plan.groups, one), markup=False)
+    if (weight := assembled.consent_weight) is not None:
+        plan = assembled.plan
+        said = consenting(plan.groups, plan.consenting, weight)
+        out.print(said, markup=False)
     out.print()
     width = console.width()
     console.tell(in_short(told.totals, width))

@@ -10,10 +10,12 @@ import typer
 
 from tacit.cli import console
 from tacit.cli.options import (
+    UNSET,
     Axes,
     Delta,
     Interests,
     Json,
+    ListFor,
     Noise,
     PaddingShare,
     RunPath,
@@ -50,6 +52,7 @@ def recommend(
     k: Annotated[
         int, typer.Option("-k", min=1, help="The number of items to recommend.")
     ] = 10,
+    list_for: ListFor = None,
     serve: Annotated[
         Literal["on_device", "krr", "dpa", "vdp"],
         typer.Option(
@@ -122,11 +125,12 @@ def recommend(
     settings = _settings(serve, epsilon, how, has_ledger=ledger is not None)
     if settings is not None and protection == "pad_sensitive":
         settings = replace(settings, pads="sensitive")
-    recommender = load(run)
+    recommender = load(run, list_for=list_for)
     own: Holding | list[str]
     if user is not None:
         # Only here are the data read: the model file knows no user.
-        own = holding_of(recommender, SavedRun.at(run).experiment, user)
+        experiment = SavedRun.at(run).experiment.ranking_for(list_for)
+        own = holding_of(recommender, experiment, user)
         held = own.ids(recommender.catalog)
     else:
         own = held = [i.strip() for i in (history or "").split(",") if i.strip()]
@@ -135,7 +139,7 @@ def recommend(
     else:
         marks = _marks(recommender, sensitive, protection)
         answer = _served(recommender, own, k, settings, ledger, marks)
-    because = {i.id: recommender.why(held, i.id) for i in answer.items if why}
+    because = {i.id: recommender.why(own, i.id) for i in answer.items if why}
     if json:
         items = [
             {**asdict(line), **({"because": because[line.id]} if why else {})}
@@ -162,9 +166,6 @@ def recommend(
         console.tell(wrapped(said, width, first="  ", later="    "))
 
 
-_UNSET = (None, False, 0, "sound")  # what an option is that nobody has set
-
-
 @dataclass(frozen=True)
 class _Answer:
     """A list, and what it cost, for a machine and for a reader."""
@@ -180,7 +181,7 @@ def _settings(
     """How a server ranks; None on the device, where nothing has a price."""
     if serve == "on_device":
         given = {"epsilon": epsilon, **how, "ledger": has_ledger}
-        unused = [f"--{n}" for n, value in given.items() if value not in _UNSET]
+        unused = [f"--{n}" for n, value in given.items() if value not in UNSET]
         if unused:
             raise BadValue(
                 f"{', '.join(unused)}: on_device sends nothing, so that nothing is to "

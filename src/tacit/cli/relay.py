@@ -10,6 +10,7 @@ import typer
 from tacit.cli import console
 from tacit.cli.federation import Restored, needs_extra, teller
 from tacit.cli.options import Json
+from tacit.text import nth_round
 
 Config = Annotated[
     Path,
@@ -79,7 +80,9 @@ def relay_destroy(
     run: Annotated[
         str, typer.Option(help="The run, as the relay's page has it: its first digits.")
     ],
-    round: Annotated[int, typer.Option(min=0, help="The number of the round.")],
+    round: Annotated[
+        int, typer.Option(min=1, help="The round, as the relay's page counts them.")
+    ],
     json: Json = False,
 ) -> None:
     """Destroy all reports of one round of a relay that is running.
@@ -90,8 +93,9 @@ def relay_destroy(
     with needs_extra():
         from tacit.service.relay.destroying import destroy
         from tacit.service.relay.settings import read_relay
-    state = destroy(read_relay(config), run, round)
+    number = round - 1  # files count from 0
+    state = destroy(read_relay(config), run, number)
     if json:
-        console.print_json({"run": run, "round": round, "state": state})
+        console.print_json({"run": run, "round": number, "state": state})
         return
-    console.note(f"round {round} of run {run} is {state}")
+    console.note(f"{nth_round(number)} of run {run} is {state}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from tacit.cli.options import Json, RetryDiverged
 
 if TYPE_CHECKING:
     from tacit.reporting.tables import Table
+    from tacit.reproduction.estimates import Estimate
     from tacit.reproduction.study import Scale
     from tacit.reproduction.tables import ReproducedTable, Reproduction, Row
 
@@ -21,6 +22,8 @@ _BESIDE = (
     "MF-NP",
     "random",
     "printed rate",
+    "hr@2",
+    "hr@5",
     "shown in top 10",
     "untrained",
     "one list",
@@ -75,6 +78,14 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            help="Print how long it would take on this machine, and stop. A few "
+            "rounds of each kind of run are trained for it. With --scale full the "
+            "same is printed first."
+        ),
+    ] = False,
     retry_diverged: RetryDiverged = False,
     json: Json = False,
 ) -> None:
@@ -83,21 +94,30 @@ def reproduce(
     The exit code is 1 if a figure differs from the published one without a reason.
     """
     from tacit import check
+    from tacit.reproduction import estimate as time
     from tacit.reproduction import reproduce as make
     from tacit.reproduction.study import SCALES
 
     check.one_of(SCALES, scale=scale)
+    asked: dict[str, Any] = {
+        "table": table,
+        "scale": cast("Scale", scale),
+        "out": out,
+        "studies": studies,
+        "retry_diverged": retry_diverged,
+    }
+    needed = None
     try:
+        if estimate or scale == "full":
+            with console.Bar(f"timing {paper}") as bar:
+                needed = time(paper, watch=bar, **asked)
+        if estimate and needed is not None:
+            _print_estimate(needed, as_json=json)
+            return
+        if needed is not None:
+            console.note(needed.text)
         with console.Bar(f"reproducing {paper}") as bar:
-            found = make(
-                paper,
-                table=table,
-                scale=cast("Scale", scale),
-                out=out,
-                studies=studies,
-                watch=bar,
-                retry_diverged=retry_diverged,
-            )
+            found = make(paper, watch=bar, **asked)
     except KeyboardInterrupt:
         kept = (
             "nothing is kept without --out"
@@ -106,17 +126,29 @@ def reproduce(
         )
         console.note(f"stopped; {kept}.")
         raise
+    document = {**found.to_json(), "estimate": needed and needed.to_json()}
     if out is not None:
-        _write(found, paper, out)
+        _write(found, document, paper, out)
     if json:
-        console.print_json(found.to_json())
+        console.print_json(document)
     else:
         _print(found)
     if found.unexplained:
         raise typer.Exit(1)
 
 
-def _write(found: Reproduction, paper: str, out: Path) -> None:
+def _print_estimate(needed: Estimate, *, as_json: bool) -> None:
+    from tacit.reporting.terminal import wrapped
+
+    if as_json:
+        console.print_json({"estimate": needed.to_json()})
+    else:
+        console.tell(wrapped(needed.text, console.width()))
+
+
+def _write(
+    found: Reproduction, document: dict[str, Any], paper: str, out: Path
+) -> None:
     """The same document as `--json`, and a page with the charts."""
     # Here, because `json` is the name of an option above.
     import json
@@ -124,8 +156,8 @@ def _write(found: Reproduction, paper: str, out: Path) -> None:
     from tacit.files import write_atomically
     from tacit.reproduction.page import render
 
-    document = json.dumps(found.to_json(), indent=2, ensure_ascii=False)
-    write_atomically(out / f"{paper}.json", (document + "\n").encode())
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    write_atomically(out / f"{paper}.json", (text + "\n").encode())
     write_atomically(out / f"{paper}.html", render(found, paper).encode())
     console.note(f"wrote {paper}.json and {paper}.html into {out}")
 

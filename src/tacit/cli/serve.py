@@ -10,6 +10,7 @@ import typer
 
 from tacit.cli import console, federation, relay, rotation
 from tacit.cli.options import (
+    UNSET,
     Axes,
     Delta,
     Interests,
@@ -31,7 +32,6 @@ app = typer.Typer(
 )
 Sends = Literal["on_device", "krr", "dpa", "vdp"]
 _LOCAL = ("127.0.0.1", "::1", "localhost")
-_UNSET = (None, 0, "sound")  # what an option of a query is that nobody has set
 
 
 @app.command("recommendations")
@@ -125,7 +125,7 @@ def _settings(
 
     if mode is not None:
         return ServeSettings(mode, epsilon=epsilon, **how).queries
-    if epsilon or any(value not in _UNSET for value in how.values()):
+    if epsilon or any(value not in UNSET for value in how.values()):
         raise BadValue(
             "settings of a query need --mode krr, dpa or vdp; leave them out to serve "
             "as the section [serve] of the experiment says"

@@ -72,10 +72,11 @@ def run(
 
 
 def _print(document: Mapping[str, Any], path: Path) -> None:
-    from tacit.experiment.build_report import contenders, statement_of
+    from tacit.experiment.build_report import chosen_in, contenders, statement_of
     from tacit.reporting.guarantees import in_short
     from tacit.reporting.plain_words import purpose, released
     from tacit.reporting.tables import comparison, to_rich
+    from tacit.reporting.verdict import chosen_settings
 
     is_release = not document["simulation"]
     out = console.out()
@@ -88,6 +89,8 @@ def _print(document: Mapping[str, Any], path: Path) -> None:
     if not is_release:
         judged = document["simulation_only"]["evaluations"]
         out.print(to_rich(comparison(contenders(judged, document["method"]))))
+        for told in map(chosen_settings, chosen_in(judged).items()):
+            out.print(told, markup=False)
     for metric in document.get("released_metrics", ()):
         out.print(released(metric), markup=False)
     width = console.width()

@@ -13,12 +13,10 @@ from jaxtyping import Bool
 from tacit import check
 from tacit.data.dataset import Dataset
 from tacit.data.impressions import Impressions, clicks
-from tacit.data.parsing.timestamps import EXPECTED, second
 from tacit.data.shards import Shards
 from tacit.data.splits import Split
+from tacit.data.splits.by_moment import Moment, cuts
 from tacit.errors import BadValue
-
-Moment = int | str  # seconds since 1970, or ISO 8601; without a zone it is UTC
 
 
 def by_time(dataset: Dataset, *, validation_from: Moment, test_from: Moment) -> Split:
@@ -35,17 +33,6 @@ def by_time(dataset: Dataset, *, validation_from: Moment, test_from: Moment) -> 
     return _split(
         dataset, train=times < first, validation=(times >= first) & ~later, test=later
     )
-
-
-def cuts(validation_from: Moment, test_from: Moment) -> tuple[int, int]:
-    """Both moments as seconds; refuses what is no moment, or in the wrong order."""
-    first = _second(validation_from, "validation_from")
-    last = _second(test_from, "test_from")
-    if first >= last:
-        raise BadValue(
-            f"validation_from={validation_from} must be before test_from={test_from}"
-        )
-    return first, last
 
 
 def by_part(dataset: Dataset, *, validation: str, test: str) -> Split:
@@ -105,13 +92,6 @@ def _impressions(dataset: Dataset) -> Impressions:
             f"{dataset.name} has no impressions; use the splits in tacit.data.splits"
         )
     return dataset.impressions
-
-
-def _second(moment: Moment, name: str) -> int:
-    try:
-        return second(str(moment))
-    except ValueError:
-        raise BadValue(f"{name}={moment!r} must be {EXPECTED}") from None
 
 
 def _span(impressions: Impressions) -> str:

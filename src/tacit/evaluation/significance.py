@@ -23,7 +23,9 @@ from tacit.keys import Key
 from tacit.results import Evaluation, Metric
 
 POWER = 0.8  # the chance to tell a difference that is there, by which users are counted
-_MOST_USERS = 1e9  # more than anybody ranks for
+# Times the test users: of a difference that more than these would tell, nothing says
+# that it is there at all.
+MOST_TIMES = 1000
 _STEPS = 8  # of a fixed point that two or three steps come close to
 _DRAWN_AT_ONCE = 2**22  # users over all resamples of a batch: 16 MiB of int32
 
@@ -37,7 +39,7 @@ class Difference:
     training runs. `is_told_apart`: zero is outside the interval, and the difference has
     the same sign in every seed. Seeds differ in their noise, of which users alone say
     nothing. `users_to_tell`: where zero is inside, how many users would tell; None
-    where no number would.
+    where `MOST_TIMES` as many would not.
     """
 
     mean: float
@@ -106,13 +108,18 @@ def paired_differences(
 
 
 def users_to_tell(
-    mean: float, *, deviation: float, alarm: float, power: float = POWER
+    mean: float,
+    *,
+    deviation: float,
+    alarm: float,
+    power: float = POWER,
+    most: float = math.inf,
 ) -> int | None:
     """The users with whom a difference like this one would be told apart from zero.
 
     `deviation` is that between users, `alarm` the chance of an interval without the
     true mean, `power` the chance of an interval without zero if the true mean is this
-    one. None if no number below a billion would do.
+    one. None if no number up to `most` would do.
 
     >>> users_to_tell(0.1, deviation=1.0, alarm=0.05), users_to_tell(
     ...     0.0, deviation=1.0, alarm=0.05
@@ -126,7 +133,7 @@ def users_to_tell(
         freedom = max(n - 1, 1.0)
         far = stdtrit(freedom, 1 - alarm / 2) + stdtrit(freedom, power)
         n = max(2.0, (float(far) * deviation / mean) ** 2)
-    return math.ceil(n) if n < _MOST_USERS else None
+    return math.ceil(n) if n <= most and math.isfinite(n) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +229,9 @@ def _students(
         # Where only the seeds disagree, more users would not help.
         None
         if is_outside
-        else users_to_tell(mean, deviation=se * math.sqrt(n), alarm=alarm),
+        else users_to_tell(
+            mean, deviation=se * math.sqrt(n), alarm=alarm, most=MOST_TIMES * n
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Groups of users by how much history a ranker sees of them."""
+"""Groups of users by how much history a ranker sees of them, and by what follows it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int64
 
+from tacit.data.splits import Heldout
 from tacit.errors import BadValue
 from tacit.results import Groups
 
 _NAMES = ("few", "some", "many")
+_GAPS = ("in the same second", "within an hour", "an hour or more later")
+_HOUR = 3600  # seconds
 
 
 def by_activity(
@@ -28,6 +31,20 @@ def by_activity(
     if (np.diff(begins) <= 0).any() or (begins <= 0).any():
         raise BadValue(f"edges={list(begins)} must be > 0 and rise")
     return Groups(_labels(begins.tolist()), np.searchsorted(begins, lengths, "right"))
+
+
+def by_gap(heldout: Heldout) -> Groups:
+    """Groups by the time from the last event of a history to the first target.
+
+    A next item in the same second continues a list that was ticked off at once; one
+    that comes later is what a returning user takes. Needs times.
+    """
+    history, targets = heldout.history, heldout.targets
+    if history.times is None or targets.times is None:
+        raise BadValue("groups by gap need times, and the held-out users have none")
+    last = history.times[history.offsets[1:] - 1]
+    first = targets.times[targets.offsets[:-1]]
+    return Groups(_GAPS, np.searchsorted([1, _HOUR], first - last, side="right"))
 
 
 def _tertiles(lengths: Int64[np.ndarray, "users"]) -> list[int]:

@@ -26,6 +26,8 @@ from tacit.data.splits import (
     Split,
     adapt_half,
     everyone_trains,
+    global_cut,
+    leave_last_visit_out,
     leave_one_out,
     new_users,
     ratio,
@@ -48,7 +50,7 @@ from tacit.keys import Key
 from tacit.method import Method, Refreshable, SumMethod
 from tacit.models.sentence_encoder import MiniLm
 from tacit.plans import Plan
-from tacit.privacy import UNPROTECTED
+from tacit.privacy import UNPROTECTED, CentralGaussian
 from tacit.privacy.budgets import as_one_epsilon, rates_for_targets
 from tacit.privacy.guarantees import set_of_items
 from tacit.release import Unit, View
@@ -113,6 +115,18 @@ class Assembled:
         if len(spent) < 2 or spent.keys() != self.plan.groups.keys():
             return None
         return as_one_epsilon(self.plan, spent)
+
+    @property
+    def consent_weight(self) -> float | None:
+        """What a report of a consenting group weighs, beside one of the largest target.
+
+        None where something is promised to every group.
+        """
+        privacy, few = getattr(self.learner, "privacy", None), self.plan.consenting
+        if not few or not isinstance(privacy, CentralGaussian) or not privacy.scale:
+            return None
+        others = [s for group, s in privacy.scale.items() if group not in few]
+        return privacy.scale[few[0]] / max(others)
 
 
 def assemble(
@@ -187,10 +201,13 @@ def declared_catalog(experiment: Experiment) -> Catalog:
 def _assembled(
     experiment: Experiment, dataset: Dataset, split: Split, earlier: EarlierRun | None
 ) -> Assembled:
+    split = _asked(experiment, split)
     profiles = split.profiles.take(split.users)
     groups = _groups(experiment, split)
     if earlier is not None:
         earlier.refuse_other_items(split.catalog)
+    if not experiment.is_release:
+        refuse_without_times(experiment, dataset.interactions.times)
     plan, method = planned(
         experiment, groups.population, sizes=groups.sizes, earlier=earlier
     )
@@ -212,6 +229,19 @@ def _assembled(
     return Assembled(experiment, dataset, split, simulation)
 
 
+def refuse_without_times(
+    experiment: Experiment, times: Int64[np.ndarray, "events"] | None
+) -> None:
+    """Refuse lists for what comes next where nothing says what came last."""
+    list_for = experiment.serve.ranked_for
+    if list_for != "any" and times is None:
+        raise BadValue(
+            f"serve.list_for={list_for!r} needs the times of events, and "
+            f"{experiment.data.name} has none: the order of a file need not be that of "
+            "events; name a time column, or leave list_for out"
+        )
+
+
 def planned(
     experiment: Experiment,
     population: int,
@@ -231,7 +261,7 @@ def planned(
         sampler=experiment.sampler,
         channel=privacy.channel,
         delta=privacy.delta,
-        target_epsilon=privacy.target_epsilon,
+        target_epsilon=privacy.planned_targets,
         target_view=privacy.target_view,
         groups=sizes,
         min_contributors=population
@@ -504,6 +534,7 @@ def _new_users(data: DataSettings, dataset: Dataset, key: Key) -> Split:
         n_validation=_how_many(data.validation, n),
         n_test=_how_many(data.test, n),
         target_share=data.target_share,
+        targets=data.targets,
         catalog="training" if data.items == "training" else "all",
         key=key,
     )
@@ -530,6 +561,18 @@ def _latest_item(_: DataSettings, dataset: Dataset, key: Key) -> Split:
     return leave_one_out(dataset, which="latest", key=key)
 
 
+def _last_visit(data: DataSettings, dataset: Dataset, _: Key) -> Split:
+    return leave_last_visit_out(dataset, gap=data.visit_gap or 1.0)
+
+
+def _global_cut(data: DataSettings, dataset: Dataset, _: Key) -> Split:
+    assert data.validation_from is not None
+    assert data.test_from is not None
+    return global_cut(
+        dataset, validation_from=data.validation_from, test_from=data.test_from
+    )
+
+
 def _none(_: DataSettings, dataset: Dataset, __: Key) -> Split:
     return everyone_trains(dataset)
 
@@ -553,6 +596,8 @@ _SPLITS: Mapping[SplitName, Callable[[DataSettings, Dataset, Key], Split]] = {
     "adapt-half": _adapt_half,
     "leave-one-out": _random_item,
     "leave-latest-out": _latest_item,
+    "leave-last-visit-out": _last_visit,
+    "global-cut": _global_cut,
     "ratio": _ratio,
     "none": _none,
     "by-time": _by_time,
@@ -588,6 +633,8 @@ def _groups(experiment: Experiment, split: Split) -> _Groups:
     counts = np.bincount(codes, minlength=len(column.labels)).tolist()
     found = dict(zip(column.labels, counts, strict=True))
     sizes = declared if isinstance(declared, Mapping) else found
+    if experiment.privacy.asks is not None:
+        sizes = {group: sizes[group] for group in experiment.privacy.asks}
     missing = [label for label, n in found.items() if n and label not in sizes]
     if missing:
         raise BadValue(
@@ -597,6 +644,26 @@ def _groups(experiment: Experiment, split: Split) -> _Groups:
     indices = {label: index for index, label in enumerate(sizes)}
     group = np.array([indices.get(label, -1) for label in found], np.int64)
     return _Groups(sum(sizes.values()), sizes, group[codes])
+
+
+def _asked(experiment: Experiment, split: Split) -> Split:
+    """The split in which only members of the groups that are asked train."""
+    asks, everyone = experiment.privacy.asks, public_groups(experiment, split)
+    if asks is None or everyone is None:
+        return split
+    known = [*everyone.labels]
+    for group in asks:
+        check.one_of(known, asks=group)
+    held_out = (*split.validation.users.tolist(), *split.test.users.tolist())
+    if not {*held_out}.isdisjoint(split.users.tolist()):
+        raise Refused(
+            f"asks={[*asks]} leaves others out of the training, and data.split = "
+            f"{experiment.data.split!r} ranks for users who train: use a split that "
+            "holds users out, such as 'new-users'"
+        )
+    codes = [known.index(group) for group in asks]
+    rows = np.flatnonzero(np.isin(everyone.codes[split.users], codes))
+    return replace(split, users=split.users[rows], train=split.train.take(rows))
 
 
 def public_groups(experiment: Experiment, split: Split) -> Category | None:

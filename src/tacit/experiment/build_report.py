@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tacit.reporting.report_data import (
     Report,
     User,
 )
-from tacit.results import Evaluation
+from tacit.results import Chosen, Evaluation
 from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import read_facts
 from tacit.serving.recommender import Holding, Recommender
@@ -100,7 +100,7 @@ def report_of(
         simulation=bool(result["simulation"]),
         could_be_released=bool(result.get(COULD_BE_RELEASED, True)),
         lead=(_users(run),),
-        facts=_facts(run),
+        facts=(*_facts(run), *_chosen_facts(judged)),
         statements=statements,
         released=tuple(released(one) for one in result.get("released_metrics", ())),
         comparison=contenders(judged, name, epsilon=_epsilon(statements)),
@@ -110,6 +110,11 @@ def report_of(
         budgets=_groups(judged, "budgets"),
         user=None if user is None else user_of(run, user),
     )
+
+
+def _chosen_facts(judged: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    for name, told in chosen_in(judged).items():
+        yield f"settings of {name}", told
 
 
 def user_of(run: Finished, user: str, *, k: int = 10) -> User:
@@ -152,6 +157,15 @@ def contenders(
         )
         for name, found in judged.items()
     )
+
+
+def chosen_in(judged: Mapping[str, Json]) -> dict[str, str]:
+    """The settings that were chosen on validation users, by contender."""
+    return {
+        name: str(Chosen(**found["chosen"]))
+        for name, found in judged.items()
+        if "chosen" in found
+    }
 
 
 def statement_of(line: Json) -> Statement:

@@ -56,7 +56,8 @@ class Line:
 
     `target` is None where none was asked for. `provable` is the largest epsilon of any
     seed, for a user's whole history and what is published; None if there is none.
-    `by_group` has the same for each public group, if there are any.
+    `by_group` has the same for each public group, if there are any: None for one to
+    which nothing is promised. `asks`: the only groups that train, if not all do.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Line:
     evaluations: tuple[Evaluation, ...]
     is_baseline: bool = False
     by_group: Mapping[str, float | None] = field(default_factory=dict)
+    asks: tuple[str, ...] | None = None
     cost: Cost = field(default_factory=Cost)
     is_noisy: bool = False  # whether a mechanism was on, proven or not
     could_be_released: bool = True  # else no release could follow
@@ -78,8 +80,24 @@ class Line:
 
     @property
     def is_unproven(self) -> bool:
-        """Whether a mechanism was on of which nothing is proven."""
-        return self.is_noisy and self.provable is None
+        """Whether a mechanism was on of which nothing is proven to anybody."""
+        return self.is_noisy and self.provable is None and not self.is_mixed
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether something is proven to some groups and not to all."""
+        figures = self.by_group.values()
+        return None in figures and any(one is not None for one in figures)
+
+    @property
+    def chosen(self) -> str | None:
+        """The settings that were chosen on validation users in each seed, if any."""
+        told = [str(one.chosen) for one in self.evaluations if one.chosen is not None]
+        if not told:
+            return None
+        seconds = self.cost.seconds
+        cost = "" if seconds is None else f"; {seconds:.1f} s with the search"
+        return "; ".join(told) + cost
 
     @property
     def epsilon(self) -> float | None:
@@ -158,6 +176,7 @@ class Comparison:
                 "label": line.label,
                 "group": group,
                 "epsilon": epsilon,
+                "is_asked": line.asks is None or group in line.asks,
                 "metric": metric,
                 **found.to_json(),
             }
@@ -313,6 +332,7 @@ def _played(contest: Contest, out: Path, progress: Progress) -> list[Line]:
         evaluations,
         is_baseline=contest.is_baseline,
         by_group=_by_group(every, evaluations, provable),
+        asks=contest.runs[0][0].privacy.asks,
         cost=Cost.of_runs(costs),
         is_noisy=contest.runs[0][0].privacy.mechanism != "none",
         standing=Standing.lowest(
@@ -355,10 +375,12 @@ def _by_group(
     labels = evaluations[0].budgets.labels if evaluations[0].budgets else ()
     found: dict[str, float | None] = dict.fromkeys(labels, provable)
     lines = [line for document in documents for line in _published(document)]
-    if provable is None or {line["group"] for line in lines} == {EVERYONE}:
+    if {line["group"] for line in lines} == {EVERYONE}:
         return found
     for group in {line["group"] for line in lines}:
-        found[group] = max(one["epsilon"] for one in lines if one["group"] == group)
+        own = [one for one in lines if one["group"] == group]
+        has_all = all(Standing(one["standing"]).has_epsilon for one in own)
+        found[group] = max(one["epsilon"] for one in own) if has_all else None
     return found
 
 
@@ -484,7 +506,7 @@ def _judged(
     out: Path,
     progress: Progress,
     *,
-    budget: int,
+    budget: int | None,
 ) -> Line:
     folder = out / "baselines" / name
     missing = [
@@ -525,7 +547,7 @@ def evaluated_baseline(
     folder: Path,
     progress: Progress,
     *,
-    budget: int = 0,
+    budget: int | None = None,
     warm: bool = False,
 ) -> EvaluatedBaseline:
     """The baseline's numbers in this folder, fitted first if they are not there."""
@@ -556,16 +578,18 @@ def _fit_baseline(
     path: Path,
     digest: str,
     *,
-    budget: int,
+    budget: int | None,
     warm: bool,
 ) -> None:
     """Write down what everyone held out gets from the baseline."""
     assembled = assemble(experiment)
     if warm:  # libraries and kernels are loaded before anything is measured
-        baseline_scorer(assembled, name)
-    score, measured = measure(lambda: baseline_scorer(assembled, name, budget=budget))
+        baseline_scorer(assembled, name, budget=0)
+    (score, chosen), measured = measure(
+        lambda: baseline_scorer(assembled, name, budget=budget)
+    )
     heldout = assembled.split.test
-    own = evaluate_scores(assembled, score, heldout)
+    own = replace(evaluate_scores(assembled, score, heldout), chosen=chosen)
     among_all = evaluate_among_all(assembled, score, heldout)
     kept = {"digest": digest, "evaluation": own.to_json()}  # of each user
     kept |= asdict(measured)

@@ -55,11 +55,13 @@ class Grid:
     draws: int = 1
     changes: tuple[str, ...] = ()
     baselines: tuple[str, ...] | None = None  # None: those the experiments name
-    budget: int = 0  # settings of a baseline tried on validation users; 0: its own
+    # Settings of a baseline tried on validation users; 0: its own; None: as a run does.
+    budget: int | None = None
 
     def __post_init__(self) -> None:
         check.at_least(1, seeds=self.seeds, draws=self.draws)
-        check.at_least(0, budget=self.budget)
+        if self.budget is not None:
+            check.at_least(0, budget=self.budget)
         for epsilon in self.epsilons:
             if epsilon is not None and (not math.isinf(epsilon) or epsilon < 0):
                 check.positive(epsilon=epsilon)
@@ -74,7 +76,11 @@ class Grid:
         for path in self.experiments:
             read_experiment(path, self.changes)  # refuses a file that is wrong as it is
         tables = {path: read_table(path, self.changes) for path in self.experiments}
-        contests = [*_contests(self, tables), *self._noisy_lists(tables)]
+        contests = [
+            *_contests(self, tables),
+            *_consenting_alone(self, tables),
+            *self._noisy_lists(tables),
+        ]
         _refuse_other_users(contests)
         return contests
 
@@ -178,6 +184,26 @@ def _contests(grid: Grid, tables: Mapping[Path, dict[str, Any]]) -> Iterator[Con
         for target in grid.epsilons or (None,):
             runs = _seeded(aimed_at(target, table, path), path, grid)
             yield Contest(names[path], target, runs, _has_budgets(table))
+
+
+def _consenting_alone(
+    grid: Grid, tables: Mapping[Path, dict[str, Any]]
+) -> Iterator[Contest]:
+    """Each method learnt of consenting groups alone, with nothing asked of others.
+
+    It stands beside the file as it is: whether the others add to what few give.
+    """
+    names = _names(tables)
+    for path, table in tables.items():
+        targets = table.get("privacy", {}).get("target_epsilon")
+        named = targets if isinstance(targets, Mapping) else {}
+        consenting = [group for group, target in named.items() if target == "none"]
+        if not consenting or (grid.epsilons and None not in grid.epsilons):
+            continue
+        alone = aimed_at(math.inf, table, path)
+        alone["privacy"]["asks"] = consenting
+        label = f"{names[path]}, {' and '.join(consenting)} alone"
+        yield Contest(label, None, _seeded(alone, path, grid))
 
 
 def _seeded(

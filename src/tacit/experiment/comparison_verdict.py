@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tacit.experiment.comparison import Comparison, Line
 from tacit.reporting.pairs import Paired
-from tacit.reporting.verdict import Choice, Price, Reason, Verdict
+from tacit.reporting.verdict import Choice, Price, Promises, Reason, Verdict
 
 _ROUNDING = 1 + 1e-6  # calibration may end a rounding above its target
 _POPULARITY = ("private_popularity", "federated_popularity", "popularity")
@@ -47,6 +47,8 @@ class _Contest:
             tuple(self._prices()),
             tuple(one.label for one in lines if one.is_unproven),
             self.found.diverged,
+            tuple(_promises(one) for one in lines if one.is_mixed or one.asks),
+            {line.label: told for line in lines if (told := line.chosen) is not None},
         )
 
     def _within(self, level: float) -> list[Line]:
@@ -113,12 +115,24 @@ class _Contest:
         return next(pair for pair in pairs if pair.metric == self.metric)
 
 
+def _promises(line: Line) -> Promises:
+    """What a line promises to each group that it asks."""
+    asked = line.by_group.keys() if line.asks is None else line.asks
+    return Promises(
+        line.label,
+        {group: line.by_group.get(group) for group in asked},
+        tuple(group for group in line.by_group if group not in asked),
+    )
+
+
 def _keys() -> dict[Reason, Callable[[Line], float]]:
     """What decides a tie, in this order; smaller is preferred."""
     return {
         Reason.PROVABLE: lambda line: line.provable is None,
         Reason.SIMPLER: lambda line: line.name not in _POPULARITY,
         Reason.MORE_PRIVATE: lambda line: line.epsilon or math.inf,
+        # A baseline sends nothing because it is no client: it has all histories.
+        Reason.FEDERATED: lambda line: line.is_baseline,
         Reason.CHEAPER: lambda line: line.cost.bytes_up or 0.0,
     }
 

@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Int64
 
+from tacit.baselines import TUNED
+from tacit.baselines.ranker import Ranker
 from tacit.data.shards import Shards
 from tacit.data.splits import Heldout, HeldoutPart
 from tacit.evaluation.candidate_sets import SampledCandidates
 from tacit.evaluation.evaluate import evaluate
 from tacit.evaluation.ranking import Personal, Progress, Scorer
+from tacit.evaluation.user_groups import by_gap
 from tacit.experiment.assemble import (
     Assembled,
     protocol,
@@ -21,10 +24,11 @@ from tacit.experiment.assemble import (
 )
 from tacit.experiment.registry import baseline
 from tacit.experiment.scorer import fit, scorer
-from tacit.experiment.search import search
+from tacit.experiment.search import BUDGET, search
 from tacit.experiment.settings import Experiment
+from tacit.keys import Key
 from tacit.method import Clients, Scores, enrol
-from tacit.results import Evaluation, Groups
+from tacit.results import Chosen, Evaluation, Groups
 from tacit.runtime.rounds import State
 from tacit.serving.recommender import Recommender
 
@@ -50,21 +54,21 @@ def contenders_of(experiment: Experiment) -> list[str]:
 
 def scorers(
     assembled: Assembled, state: State, *, but: Collection[str] = ()
-) -> Iterator[tuple[str, Scorer]]:
+) -> Iterator[tuple[str, Scorer, Chosen | None]]:
     """Names and scorers of all contenders in their order, without some of them.
 
-    A baseline is fitted when it is asked for, one at a time.
+    A baseline is chosen and fitted when it is asked for, one at a time.
     """
     experiment = assembled.experiment
     for name in contenders_of(experiment):
         if name in but:
             continue
         if name == experiment.method_name:
-            yield name, method_scorer(assembled, state)
+            yield name, method_scorer(assembled, state), None
         elif name == UNTRAINED:
-            yield name, method_scorer(assembled, assembled.simulation.start())
+            yield name, method_scorer(assembled, assembled.simulation.start()), None
         else:
-            yield name, baseline_scorer(assembled, name)
+            yield name, *baseline_scorer(assembled, name)
 
 
 def evaluate_scores(
@@ -76,14 +80,23 @@ def evaluate_scores(
 ) -> Evaluation:
     """The evaluation of any scores, by the experiment's protocol and metrics."""
     experiment = assembled.experiment
+    ranked = ranked_for(experiment, heldout)
     found = evaluate(
         score,
-        ranked_for(experiment, heldout),
+        ranked,
         metrics=experiment.evaluate.metrics,
         protocol=protocol(experiment),
+        groups=_gaps(experiment, ranked),
         progress=progress,
     )
     return replace(found, budgets=_budgets(assembled, found.users))
+
+
+def _gaps(experiment: Experiment, heldout: HeldoutPart) -> Groups | None:
+    """The held-out users by the time to their targets, if these come next."""
+    if not experiment.data.holds_out_next or not isinstance(heldout, Heldout):
+        return None
+    return by_gap(heldout)
 
 
 def _budgets(assembled: Assembled, users: Users) -> Groups | None:
@@ -122,19 +135,39 @@ def _with_enough(candidates: SampledCandidates, heldout: HeldoutPart) -> Heldout
     return heldout if is_enough.all() else heldout.take(np.flatnonzero(is_enough))
 
 
-def baseline_scorer(assembled: Assembled, name: str, *, budget: int = 0) -> Scorer:
-    """The scores of a baseline, fitted on what everyone trains on.
+def baseline_scorer(
+    assembled: Assembled, name: str, *, budget: int | None = None
+) -> tuple[Scorer, Chosen | None]:
+    """The scores of a baseline fitted on what everyone trains on, and how it was set.
 
-    With a `budget`, the best of so many settings on the validation users is taken.
+    The best of `budget` settings on the validation users is taken; of 0, its own. By
+    default those in `TUNED` are searched unless the experiment sets them.
     """
     experiment, split = assembled.experiment, assembled.split
     key = root_key(experiment).at("baseline", name)
-    ranker = baseline(name, experiment.evaluate.baseline_settings.get(name))
-    if budget:
-        metric = experiment.evaluate.metrics[0]
-        tried = search(ranker, split, metric=metric, budget=budget, key=key)
-        ranker = tried.best.ranker
-    return scorer(fit(ranker, split, key=key))
+    given = experiment.evaluate.baseline_settings.get(name)
+    ranker, chosen = baseline(name, given), None
+    if budget is None:
+        budget = BUDGET if name in TUNED and given is None else 0
+    if budget and ranker.GRID:
+        ranker, chosen = _searched(assembled, ranker, budget, key)
+    return scorer(fit(ranker, split, key=key)), chosen
+
+
+def _searched(
+    assembled: Assembled, ranker: Ranker, budget: int, key: Key
+) -> tuple[Ranker, Chosen]:
+    """The ranker with the best settings on the validation users, as they are ranked."""
+    experiment, split = assembled.experiment, assembled.split
+    tried = search(
+        ranker,
+        replace(split, validation=ranked_for(experiment, split.validation)),
+        metric=experiment.evaluate.metrics[0],
+        budget=budget,
+        protocol=protocol(experiment),
+        key=key,
+    )
+    return tried.best.ranker, tried.chosen
 
 
 def method_scorer(assembled: Assembled, state: State) -> Personal:
@@ -145,7 +178,9 @@ def method_scorer(assembled: Assembled, state: State) -> Personal:
     """
     method, split = assembled.method, assembled.split
     # As a client ranks: from the broadcast alone, not from what the server keeps.
-    recommender = Recommender(method, method.broadcast(state.server), split.catalog)
+    recommender = Recommender(
+        method, method.broadcast(state.server), split.catalog
+    ).ranking_for(assembled.experiment.serve.ranked_for)
     key = root_key(assembled.experiment).at("serve")
     row_of = np.full(len(split.profiles), -1)  # -1: did not train
     row_of[split.users] = np.arange(len(split.users))

@@ -13,6 +13,7 @@ from tacit.experiment.assemble import assemble
 from tacit.experiment.pairs import pairs_with
 from tacit.experiment.saved_run import SavedRun
 from tacit.experiment.training import Nobody, Watch, evaluate_all, last_state, reading
+from tacit.method import ListFor
 from tacit.reporting.pairs import Paired
 from tacit.results import Evaluation
 from tacit.runtime.run import ONLY
@@ -31,6 +32,7 @@ class EvaluatedRun:
 
     method: str
     users: Users
+    list_for: ListFor
     evaluations: Mapping[str, Evaluation]
     differences: tuple[Paired, ...]
     result: Mapping[str, Any]
@@ -41,6 +43,7 @@ class EvaluatedRun:
         own, simulated = documents[self.method], self.result[ONLY]
         return {
             "users": self.users,
+            "list_for": self.list_for,
             "metrics": own["metrics"],
             "groups": own["groups"],
             "methods": {name: d["metrics"] for name, d in documents.items()},
@@ -52,16 +55,21 @@ class EvaluatedRun:
 
 
 def evaluate_run(
-    path: Path, *, users: Users = "test", watch: Watch | None = None
+    path: Path,
+    *,
+    users: Users = "test",
+    list_for: ListFor | None = None,
+    watch: Watch | None = None,
 ) -> EvaluatedRun:
     """Rank for the held-out users of the run in this directory.
 
     The method and its baselines rank for the same users, so their differences are
-    those of pairs. Refuses a release, which holds nobody out.
+    those of pairs. The same model may rank for something else than the run's own
+    experiment says (`list_for`). Refuses a release, which holds nobody out.
     """
     check.one_of(("test", "validation"), users=users)
     saved = SavedRun.at(path)
-    result, experiment = saved.result, saved.experiment
+    result, experiment = saved.result, saved.experiment.ranking_for(list_for)
     if experiment.is_release:
         raise Refused(
             f"a release holds nobody out, so there is nobody to rank for at {path}; "
@@ -75,4 +83,5 @@ def evaluate_run(
     found = evaluate_all(assembled, state, heldout, watch=watch)
     name = experiment.method_name
     others = [other for other in found if other != name]
-    return EvaluatedRun(name, users, found, pairs_with(name, found, others), result)
+    pairs = pairs_with(name, found, others)
+    return EvaluatedRun(name, users, experiment.serve.ranked_for, found, pairs, result)

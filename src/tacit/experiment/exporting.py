@@ -6,6 +6,7 @@ model.json   what goes in and comes out, the items, and what was promised to who
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +17,7 @@ from tacit.experiment.privacy_card import current_card
 from tacit.experiment.registry import method_class, method_names
 from tacit.experiment.saved_run import SavedRun, load
 from tacit.files import draft_directory, new_file, sweep, write_json
-from tacit.method import Exportable
+from tacit.method import Exportable, ListFor
 from tacit.models.onnx_graph import Formula
 from tacit.runtime.run import RunDirectory
 from tacit.serving.model_file import read_facts
@@ -24,9 +25,17 @@ from tacit.serving.onnx_file import INPUT, OPSET, OUTPUT, Precision, to_onnx
 from tacit.serving.recommender import Recommender
 from tacit.version import __version__
 
-FORMAT = 1  # of the exported `model.json`; raised whenever its keys change
+FORMAT = 2  # of the exported `model.json`; raised whenever its keys change
 
 Json = dict[str, Any]
+
+_INPUT: Mapping[ListFor, str] = {  # what a history has at every item of the user
+    "any": "1 at every item the user has, or its value where the method weighs values",
+    "session": "at every item the user has 1 / (1 + the number of items that came "
+    "later), by its latest event; items of the same moment weigh the same",
+    "visit": "at every item the user has 2^(-days / 30), days between its latest event "
+    "and the latest of all; 1 at every item where no times are known",
+}
 
 
 @dataclass(frozen=True)
@@ -39,25 +48,30 @@ class Exported:
 
 
 def export(
-    run: Path, out: Path | None = None, *, precision: Precision = "float32"
+    run: Path,
+    out: Path | None = None,
+    *,
+    precision: Precision = "float32",
+    list_for: ListFor | None = None,
 ) -> Exported:
     """Write the model of a finished run into `out`, a new directory.
 
-    By default that is `export` in the run's own. All of it is public already, so
-    nothing is released.
+    By default that is `export` in the run's own, and lists are for what the run's
+    experiment says. All of it is public already, so nothing is released.
     """
     directory = SavedRun.at(run).directory
     folder = directory.path / "export" if out is None else out
     # Before the model is loaded, which may take longer than the refusal.
     _refuse_what_is_there(folder)
-    recommender = load(run)
+    recommender = load(run, list_for=list_for)
     content = to_onnx(
         _formula(recommender), n_items=len(recommender.catalog), precision=precision
     )
     document = {
         "format": FORMAT,
         "tacit": __version__,
-        "onnx": _onnx_facts(content, precision),
+        "list_for": recommender.list_for,
+        "onnx": _onnx_facts(content, precision, recommender.list_for),
         **_model_facts(directory),
         "items": _items(recommender),
         **_privacy_facts(directory),
@@ -97,7 +111,7 @@ def _formula(recommender: Recommender) -> Formula:
     return method.formula(recommender.broadcast)
 
 
-def _onnx_facts(content: bytes, precision: Precision) -> Json:
+def _onnx_facts(content: bytes, precision: Precision, list_for: ListFor) -> Json:
     end = {"type": precision, "axes": ["people", "items"]}  # axis names of format 1
     return {
         "file": "model.onnx",
@@ -107,8 +121,7 @@ def _onnx_facts(content: bytes, precision: Precision) -> Json:
         "input": {
             "name": INPUT,
             **end,
-            "meaning": "one row per user: 1 at every item the user has, or its value "
-            "where the method weighs values; else 0",
+            "meaning": f"one row per user: {_INPUT[list_for]}; else 0",
         },
         "output": {
             "name": OUTPUT,

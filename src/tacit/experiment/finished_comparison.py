@@ -108,7 +108,7 @@ def _command(grid: Grid, against: str) -> str:
     words += ["--seeds", str(grid.seeds), "--draws", str(grid.draws)]
     if grid.baselines is not None:
         words += ["--baselines", ",".join(grid.baselines) or "none"]
-    if grid.budget:
+    if grid.budget is not None:
         words += ["--budget", str(grid.budget)]
     words += [word for change in grid.changes for word in ("--set", change)]
     return shlex.join([*words, "--against", against])

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tacit.baselines import READ_TEXTS
-from tacit.data.news_split import cuts
+from tacit.data.splits.by_moment import cuts
 from tacit.errors import BadValue
 from tacit.evaluation.impressions import METRICS
 from tacit.evaluation.metrics import COVERAGE, parse
@@ -29,6 +29,8 @@ SPLITS = {
     "by-time": ("validation_from", "test_from"),
     "by-part": ("validation_part", "test_part"),
 }
+# All splits that need settings of their own; the moments are those of two.
+_NEEDED = {**SPLITS, "global-cut": SPLITS["by-time"]}
 _EXAMPLES = {
     "validation_from": "'2019-11-13'",
     "test_from": "'2019-11-14'",
@@ -82,20 +84,22 @@ def missing_texts(
 
 def _of_split(data: DataSettings) -> Iterator[str]:
     """The settings of a split are all there, and there for no other split."""
-    for split, keys in SPLITS.items():
-        for key in keys:
-            is_given = getattr(data, key) is not None
-            if split == data.split and not is_given:
-                yield (
-                    f"data.{key} is missing; split = '{split}' needs it, such as "
-                    f"{_EXAMPLES[key]}"
-                )
-            elif split != data.split and is_given:
-                yield (
-                    f"data.{key} goes with split = '{split}', not '{data.split}'; "
-                    "leave it out, or change the split"
-                )
-    if data.split == "by-time" and None not in (data.validation_from, data.test_from):
+    own = _NEEDED.get(data.split, ())
+    for key, example in _EXAMPLES.items():
+        is_given = getattr(data, key) is not None
+        if key in own and not is_given:
+            yield (
+                f"data.{key} is missing; split = '{data.split}' needs it, such as "
+                f"{example}"
+            )
+        elif key not in own and is_given:
+            fitting = [f"'{split}'" for split, keys in _NEEDED.items() if key in keys]
+            yield (
+                f"data.{key} goes with split = {' or '.join(fitting)}, not "
+                f"'{data.split}'; leave it out, or change the split"
+            )
+    moments = (data.validation_from, data.test_from)
+    if "validation_from" in own and None not in moments:
         yield from _of_moments(data)
     parts = (data.validation_part, data.test_part)
     if data.split == "by-part" and None not in parts and parts[0] == parts[1]:

@@ -68,6 +68,8 @@ class KeptEvaluations:
         """A name that changes with the training and with a baseline's settings."""
         settings = self.experiment.evaluate.baseline_settings.get(name, {})
         decided = [self.experiment.digest, name, {**settings}]
+        if (list_for := self.experiment.serve.ranked_for) != "any":
+            decided.append(list_for)
         text = json.dumps(decided, sort_keys=True).encode()
         digest = hashlib.blake2b(text, digest_size=16).hexdigest()
         return self.folder / f"{digest}.json"

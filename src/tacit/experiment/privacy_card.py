@@ -69,6 +69,8 @@ def draw_card(assembled: Assembled) -> Json:
             "cohort_size": plan.cohort_size,
             "groups": dict(plan.groups),
             "as_one_epsilon": assembled.as_one_epsilon,
+            "consenting": plan.consenting,
+            "consent_weight": assembled.consent_weight,
             "rounds": plan.rounds,
             "most_participations": plan.sampler.most_participations(plan),
             "retraining": [

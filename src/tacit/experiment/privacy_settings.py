@@ -18,7 +18,8 @@ class PrivacySettings:
     mechanism: str = "none"  # what protects reports; its fields stand beside it
     channel: str = "direct"
     delta: float | None = None
-    target_epsilon: float | Mapping[str, float] | None = None  # of all, or by group
+    # of all, or by group; a group at "none" accepts that nothing is promised to it
+    target_epsilon: float | Mapping[str, float | Literal["none"]] | None = None
     # whose eyes the target is for, over the channel "two_servers"; by default server
     target_view: Literal["server", "release"] | None = None
     # a category of the profiles that is public; or, in a simulation, how many users
@@ -31,6 +32,8 @@ class PrivacySettings:
     assumed_sybils: int = 0
     # what a real relay counts: uploads of anybody, or tickets that it gave one per user
     counted_by: Literal["tickets", "uploads"] = "tickets"
+    # the groups whose members train; the others are asked nothing, and only rank
+    asks: tuple[str, ...] | None = None
     contact: str | None = None  # who answers questions; stands on the privacy card
 
     def __post_init__(self) -> None:
@@ -46,12 +49,28 @@ class PrivacySettings:
         self._check_targets()
 
     def _check_groups(self) -> None:
+        if self.asks is not None and (not self.asks or self.groups is None):
+            raise BadValue(
+                f"asks={[*self.asks]} must name some of the public groups, and "
+                "privacy.groups says which there are"
+            )
         if not isinstance(self.groups, Mapping):
             return
         if not self.groups:
             raise BadValue("groups={} must name at least one group and its share")
+        for group in self.asks or ():
+            if group not in self.groups:
+                raise BadValue(f"asks: group {check.unknown(group, self.groups)}")
         for group, share in self.groups.items():
             check.positive(remedy="", **{f"groups.{group}": share})
+
+    @property
+    def planned_targets(self) -> float | Mapping[str, float | None] | None:
+        """The targets as a plan has them: a group without a promise at None."""
+        targets = self.target_epsilon
+        if not isinstance(targets, Mapping):
+            return targets
+        return {group: None if t == "none" else t for group, t in targets.items()}
 
     def _check_targets(self) -> None:
         if not isinstance(self.target_epsilon, Mapping):
@@ -59,7 +78,8 @@ class PrivacySettings:
                 check.positive(target_epsilon=self.target_epsilon)
             return
         for group, target in self.target_epsilon.items():
-            check.positive(remedy="", **{f"target_epsilon.{group}": target})
+            if target != "none":
+                check.positive(remedy="", **{f"target_epsilon.{group}": target})
         if self.groups is None:
             raise BadValue(
                 "a target_epsilon for each group needs groups: name a category of the "

@@ -17,6 +17,7 @@ from tacit.documents import read_document
 from tacit.errors import BadExperiment, BadMessage, BadRun, BadValue, Damaged
 from tacit.experiment.dataclass_fields import Problems
 from tacit.experiment.registry import method_class
+from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.settings import (
     MOVED,
     Experiment,
@@ -25,7 +26,7 @@ from tacit.experiment.settings import (
     read_method,
     read_table,
 )
-from tacit.method import Method
+from tacit.method import ListFor, Method
 from tacit.results import Evaluation
 from tacit.runtime.checkpoint import OF_BEFORE
 from tacit.runtime.run import ONLY, RunDirectory, in_its_place
@@ -38,10 +39,11 @@ Items = Int64[np.ndarray, "items"]
 _NO_RESULT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
-def load(run: str | Path) -> Recommender:
+def load(run: str | Path, *, list_for: ListFor | None = None) -> Recommender:
     """The trained model of a run directory, ready to recommend on this device.
 
-    It reads `model.safetensors` and `model.json` only: no data set, no torch.
+    Its lists are for what `serve.list_for` of the run's experiment says, unless another
+    `list_for` is given. It reads no data set, and no torch.
     """
     directory = RunDirectory(Path(run))
     model = load_model(directory.model, directory.model_facts)
@@ -63,7 +65,20 @@ def load(run: str | Path) -> Recommender:
             f"{directory.model} is not the model that {directory.model_facts.name} "
             f"describes: {error}; train it again, or get a whole copy"
         ) from error
-    return Recommender(method, model.broadcast, model.catalog)
+    found = Recommender(method, model.broadcast, model.catalog)
+    return found.ranking_for(_list_for(directory) if list_for is None else list_for)
+
+
+def _list_for(directory: RunDirectory) -> ListFor:
+    """What lists are for by the run's experiment; any where only the model is here."""
+    if not directory.experiment.exists():
+        return "any"
+    serve = read_table(directory.experiment).get("serve", {})
+    problems = Problems()
+    settings = problems.read(ServeSettings, serve, "serve")
+    if settings is None:
+        raise BadRun(f"{directory.experiment}: {'; '.join(problems.found)}")
+    return settings.ranked_for
 
 
 def _from_first_format(
@@ -188,9 +203,10 @@ def _check_result(result: Mapping[str, Any]) -> None:
 def holding_of(recommender: Recommender, experiment: Experiment, user: str) -> Holding:
     """What the client of a simulated user holds: events, impressions, the profile."""
     # Here: `load` must work without the modules that read data sets.
-    from tacit.experiment.assemble import load_dataset
+    from tacit.experiment.assemble import load_dataset, refuse_without_times
 
     dataset = load_dataset(experiment)
+    refuse_without_times(experiment, dataset.interactions.times)
     row = dataset.profiles.index(user)
     log = dataset.interactions.take_users(np.array([row]))
     shown = dataset.impressions

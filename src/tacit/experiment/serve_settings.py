@@ -4,6 +4,7 @@ mode            on_device (default), krr, dpa, vdp
 noise           sound (default), or paper: as printed, beside what is proven of it
 epsilon, …      the settings of a query (`tacit.serving.settings`)
 refresh_days    how many days a query is used before a fresh one leaves
+list_for        any (default), session, or visit: what the user is about to do
 
 It changes no training. It is there so that card and plan can add up what somebody
 spends who takes part *and* is served: one user, one account.
@@ -13,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 
 from tacit import check
 from tacit.errors import BadValue
 from tacit.ledger.snapshot import dearest_rounds
 from tacit.ledger.terms import Terms
-from tacit.method import Method
+from tacit.method import ListFor, Method, ranking_for
 from tacit.serving.query import Mode
 from tacit.serving.serving_account import outlook
 from tacit.serving.settings import ServingSettings
@@ -41,13 +42,15 @@ class ServeSettings:
     refresh_days: int = 1
     noise: Literal["sound", "paper"] = "sound"
     theta: float | None = None
+    list_for: ListFor = "any"
 
     def __post_init__(self) -> None:
         check.count(refresh_days=self.refresh_days)
+        check.one_of(get_args(ListFor), list_for=self.list_for)
         if self.epsilon is not None:
             check.positive(epsilon=self.epsilon)
         own = {f.name: f.default for f in fields(self)}
-        free = ("mode", "refresh_days")
+        free = ("mode", "refresh_days", "list_for")
         given = [n for n in own if n not in free and getattr(self, n) != own[n]]
         if self.mode == "on_device" and given:
             raise BadValue(
@@ -73,6 +76,29 @@ class ServeSettings:
             noise=self.noise,
             theta=self.theta,
         )
+
+    @property
+    def ranked_for(self) -> ListFor:
+        """What lists are for; any where queries are padded: that drops order and times.
+
+        Metrics are those of such lists.
+        """
+        return "any" if self.padding else self.list_for
+
+    @property
+    def note(self) -> str | None:
+        """What to know of the lists, where they are not what was asked for."""
+        if self.ranked_for == self.list_for:
+            return None
+        return (
+            f"lists are for any, not for a {self.list_for}: padding={self.padding:g} "
+            "drops the order and the times of a history"
+        )
+
+    def check_method(self, method: Method) -> None:
+        """Refuse a method that cannot rank as these settings say."""
+        self.queries_of(method)
+        ranking_for(method, self.list_for)
 
     def queries_of(self, method: Method) -> ServingSettings | None:
         """The same for a model of this method, with its own basis if it trains one."""

@@ -15,7 +15,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from tacit.data.sources.table import EventsTable
 from tacit.data.subset import Subset
 from tacit.data.synthetic.news_world import NewsWorld
 from tacit.data.synthetic.world import World
-from tacit.errors import BadExperiment, BadValue
+from tacit.errors import BadExperiment, BadValue, Refused
 from tacit.evaluation.metrics import parse
 from tacit.evaluation.paper_protocols import named
 from tacit.evaluation.released_metric import Measured, ReleasedMetric
@@ -44,7 +44,7 @@ from tacit.experiment.registry import (
 from tacit.experiment.serve_settings import ServeSettings
 from tacit.experiment.starting_points import with_method_of
 from tacit.mechanisms.item_selection import ItemSelection
-from tacit.method import Method
+from tacit.method import ListFor, Method
 from tacit.privacy import UNPROTECTED
 from tacit.sampling import (
     Everyone,
@@ -63,11 +63,15 @@ SplitName = Literal[
     "adapt-half",
     "leave-one-out",
     "leave-latest-out",
+    "leave-last-visit-out",
+    "global-cut",
     "ratio",
     "none",
     "by-time",
     "by-part",
 ]
+_NEXT = frozenset({"leave-latest-out", "global-cut"})
+_NEXT_ITEM = ("ndcg@10", "recall@20")  # where there is one target each
 _WORLDS: Mapping[str, type[World] | type[NewsWorld]] = {
     "synthetic": World,
     "synthetic-news": NewsWorld,
@@ -100,7 +104,9 @@ class DataSettings:
     validation: float = 0.1
     test: float = 0.1
     target_share: float = 0.2
-    # of split = "by-time": seconds since 1970, or ISO 8601; without a zone it is UTC
+    targets: Literal["random", "latest"] = "random"  # of split = "new-users"
+    visit_gap: float | None = None  # days, of "leave-last-visit-out"; by default 1
+    # of "by-time" and "global-cut": seconds since 1970, or ISO 8601, by default in UTC
     validation_from: int | str | None = None
     test_from: int | str | None = None
     validation_part: str | None = None  # of split = "by-part"
@@ -143,6 +149,18 @@ class DataSettings:
                 f"validation={self.validation} and test={self.test} must be shares "
                 "that leave something to train on with split = 'ratio'"
             )
+        if self.targets == "latest" and self.split != "new-users":
+            raise BadValue(
+                "targets = 'latest' goes with split = 'new-users', not "
+                f"'{self.split}'; leave it out"
+            )
+        if self.visit_gap is not None:
+            check.positive(visit_gap=self.visit_gap)
+            if self.split != "leave-last-visit-out":
+                raise BadValue(
+                    "visit_gap goes with split = 'leave-last-visit-out', not "
+                    f"'{self.split}'; leave it out"
+                )
         if self.world and self.source not in _WORLDS:
             raise BadValue(
                 "a table [data.world] goes with source = 'synthetic' or "
@@ -164,6 +182,11 @@ class DataSettings:
     def holds_out_impressions(self) -> bool:
         """Whether impressions are held out, and not users or their items."""
         return self.split in impression_settings.SPLITS
+
+    @property
+    def holds_out_next(self) -> bool:
+        """Whether what follows is to be found, be it at once or a year later."""
+        return self.split in _NEXT or self.targets == "latest"
 
     @property
     def fewest_interactions(self) -> int:
@@ -281,9 +304,17 @@ class Experiment:
             "run": plain_settings(self.run),
             "evaluate": evaluate,
         }
-        # On the device there is nothing to set, and files of before have no such table.
-        is_served = self.serve.queries is not None
-        return found | ({"serve": plain_settings(self.serve)} if is_served else {})
+        # By default there is nothing to set, and files of before have no such table.
+        is_set = self.serve != ServeSettings(refresh_days=self.serve.refresh_days)
+        return found | ({"serve": plain_settings(self.serve)} if is_set else {})
+
+    def ranking_for(self, list_for: ListFor | None) -> Experiment:
+        """The same with lists for something else; refuses a method that has none."""
+        if list_for is None:
+            return self
+        serve = replace(self.serve, list_for=list_for)
+        serve.check_method(self.method)
+        return replace(self, serve=serve)
 
     @property
     def is_release(self) -> bool:
@@ -419,6 +450,9 @@ def check_experiment(
         _check_baseline_settings(evaluate, problems)
     if data and evaluate and data.protocol is not None:
         evaluate = _as_published(data, evaluate, table, problems)
+    has_metrics = "metrics" in table.get("evaluate", {})
+    if data and evaluate and data.split == "leave-latest-out" and not has_metrics:
+        evaluate = dataclasses.replace(evaluate, metrics=_NEXT_ITEM)
     if data and evaluate and run and run.purpose != "release":
         evaluate = _of_impressions(data, evaluate, table, problems)
     if data and evaluate:
@@ -429,9 +463,14 @@ def check_experiment(
     serve = problems.read(ServeSettings, table.get("serve", {}), "serve")
     if serve and method:
         try:
-            serve.queries_of(method)
-        except BadValue as error:
+            serve.check_method(method)
+        except (BadValue, Refused) as error:
             problems.found.append(f"serve: {error}")
+    if serve and metric and serve.ranked_for != "any":
+        problems.found.append(
+            f"serve.list_for={serve.list_for!r}: evaluate.release measures lists for "
+            "any; leave one of them out"
+        )
     if problems.found:
         raise BadExperiment(where, problems.found)
     parts = (data, name, method, privacy, run, evaluate, sampler)

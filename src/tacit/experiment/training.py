@@ -46,7 +46,7 @@ from tacit.files import write_atomically
 from tacit.method import Server, SumMethod
 from tacit.plans import Plan
 from tacit.release import Unit, View
-from tacit.results import Evaluation
+from tacit.results import Chosen, Evaluation
 from tacit.runtime.checkpoint import load_checkpoint
 from tacit.runtime.federation import NodeTally
 from tacit.runtime.rounds import State, Tally
@@ -228,21 +228,27 @@ def evaluate_all(
     """Evaluations of the method and of each baseline, on the same held-out part."""
     watch = watch or Nobody()
     return {
-        name: _evaluate_one(assembled, name, score, heldout, watch)
-        for name, score in scorers(assembled, state)
+        name: _evaluate_one(assembled, name, score, chosen, heldout, watch)
+        for name, score, chosen in scorers(assembled, state)
     }
 
 
 def _evaluate_one(
-    assembled: Assembled, name: str, score: Scorer, heldout: HeldoutPart, watch: Watch
+    assembled: Assembled,
+    name: str,
+    score: Scorer,
+    chosen: Chosen | None,
+    heldout: HeldoutPart,
+    watch: Watch,
 ) -> Evaluation:
     """The evaluation of one contender; the watch is told how far it has come."""
-    return evaluate_scores(
+    found = evaluate_scores(
         assembled,
         score,
         heldout,
         progress=lambda done, total: watch.step(done, total, f"ranked by {name}"),
     )
+    return replace(found, chosen=chosen)
 
 
 def _evaluate_test_users(
@@ -255,8 +261,8 @@ def _evaluate_test_users(
     """
     names, heldout = contenders_of(assembled.experiment), assembled.split.test
     done = {name: one for name in names if (one := kept.find(name)) is not None}
-    for name, score in scorers(assembled, state, but=done):
-        own = _evaluate_one(assembled, name, score, heldout, watch)
+    for name, score, chosen in scorers(assembled, state, but=done):
+        own = _evaluate_one(assembled, name, score, chosen, heldout, watch)
         ranked = Ranked(own, evaluate_among_all(assembled, score, heldout))
         kept.keep(name, ranked)
         done[name] = ranked
@@ -404,11 +410,15 @@ def _refuse_impossible_baselines(assembled: Assembled) -> None:
 
 
 def refuse_unproven(assembled: Assembled) -> None:
-    """Refuse a release without a proven guarantee for the published model."""
+    """Refuse a release without a proven guarantee for the published model.
+
+    Members of a group that accepts that nothing is promised to it have none.
+    """
     totals = plan_account(assembled).totals
     for line in totals:
         is_model = (line.unit, line.view) == (Unit.USER, View.RELEASE)
-        if is_model and not line.standing.has_epsilon:
+        has_consented = line.group in assembled.plan.consenting
+        if is_model and not line.standing.has_epsilon and not has_consented:
             raise Refused(
                 f"nothing is proven about what the model tells of {line.group}: "
                 f"{line.reason}; a release needs a protection, such as privacy."
@@ -419,7 +429,9 @@ def refuse_unproven(assembled: Assembled) -> None:
 def _least(plan: Plan) -> float | None:
     """The smallest target of any group, which releases common to all must meet."""
     targets = plan.target_epsilon
-    return min(targets.values()) if isinstance(targets, Mapping) else targets
+    if not isinstance(targets, Mapping):
+        return targets
+    return min(target for target in targets.values() if target is not None)
 
 
 def _write_down(

@@ -6,10 +6,9 @@
     durable.py    durable form: one client, one SQLite file
     decisions.py  what only its owner decides: to accept one in doubt, to erase
     snapshot.py   the file at one moment, and whether it can be relied on
-    anchor.py     what the machine remembers of it outside the file
     rows.py       the rows that count, and what authenticates them
     records.py    what stands in it
-    schema.py     its tables, and what makes a commit last
+    schema.py     its tables, the beginning of its chain, and what its anchor notes
 
 Two forms, one rule: both ask `budget`, so a simulated client refuses exactly when a
 real one does. What belongs here: events, counts, caps, bytes that must not be said

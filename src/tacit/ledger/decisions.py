@@ -11,31 +11,31 @@ of the owner, which stands in them as an assumption.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import BadData, Refused
-from tacit.ledger import anchor as anchors
-from tacit.ledger.anchor import Agreed, Anchor, Mark
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import TABLES, Row, Rows
 from tacit.ledger.schema import (
+    KIND,
     NAMES,
     NO_FILE,
     begin_chain,
     connect,
-    connect_empty,
     finish_chain,
     in_one_sentence,
-    is_gone,
     make,
 )
 from tacit.ledger.snapshot import Snapshot, take
 from tacit.ledger.terms import read_terms
+from tacit.storage import anchor as anchors
+from tacit.storage.anchor import Anchor
+from tacit.storage.sqlite_file import SqliteFile, is_gone
 
 GONE = "it is gone or empty"
 
@@ -60,8 +60,10 @@ def accept(path: Path, *, as_written: bool = False) -> Accepted:
     with in_one_sentence(path):
         file = connect(path, create=False)
         try:
-            found = _rebuild(file, path, as_written=as_written)
-            file.execute("VACUUM")  # the keys of older formats are in no page any more
+            found = _rebuild(file, as_written=as_written)
+            file.connection.execute(
+                "VACUUM"
+            )  # the keys of older formats are in no page any more
             return found
         finally:
             file.close()
@@ -72,57 +74,58 @@ def erase(path: Path, *, keep_ledger: bool = False) -> int:
 
     Where the account is not kept, the file and its anchor go too.
     """
-    was_here = anchors.at_place(path)
-    if is_gone(path) and was_here is not None:
+    was_here = anchors.at_place(KIND, path)[:1]  # the newest
+    if is_gone(path) and was_here:
         path.unlink(missing_ok=True)
-        anchors.drop(was_here.id)
+        was_here[0].drop()
         return 0
     with ClientLedger(path, create=False) as ledger:
         unsent, link = ledger.waiting(), ledger.link
         ledger.forget(keep_ledger=keep_ledger)
     if not keep_ledger:
         path.unlink()
-        for id_ in {one.id for one in (link, was_here) if one is not None}:
-            anchors.drop(id_)
+        for id_ in {one.id for one in (link, *was_here) if one is not None}:
+            anchors.drop(KIND, id_)
     return unsent
 
 
 def _begin_anew(path: Path, *, as_written: bool) -> Accepted:
     """An empty ledger in which every run of the lost one counts in full."""
-    evidence = anchors.at_place(path)
-    if evidence is None:
+    evidence = anchors.at_place(KIND, path)[:1]
+    if not evidence:
         raise BadData(path, None, NO_FILE)
-    _check_no_evidence(path, (evidence,), GONE, as_written=as_written)
-    rows = _accepted({one.name: {} for one in TABLES}, (evidence,), path=path)
+    _check_no_evidence(path, evidence, GONE, as_written=as_written)
+    rows = _accepted({one.name: {} for one in TABLES}, evidence, path=path)
     with in_one_sentence(path):
-        file = connect_empty(path)
+        file = SqliteFile(path)
         try:
-            make(file, path, rows)
+            make(file, rows)
         finally:
             file.close()
-    anchors.drop(evidence.id)
+    evidence[0].drop()
     return Accepted(GONE, _names(rows), is_as_written=False)
 
 
-def _rebuild(file: sqlite3.Connection, path: Path, *, as_written: bool) -> Accepted:
+def _rebuild(file: SqliteFile, *, as_written: bool) -> Accepted:
     """The same file with new tables, in one transaction."""
-    file.execute("BEGIN EXCLUSIVE")
-    now = take(file, path)
-    if now.doubt is None:
-        raise Refused(f"{path} is the last one that was written: nothing to decide")
-    evidence = _evidence(now, path)
-    _check_no_evidence(path, evidence, now.doubt, as_written=as_written)
-    rows = _accepted(now.rows, evidence, path=path, as_written=as_written)
-    refused = file.execute("SELECT run, reason, times, last FROM refusals").fetchall()
-    for name in NAMES:
-        file.execute(f"DROP TABLE IF EXISTS {name}")
-    # A new anchor before the commit: a copy of the old file is in doubt from now on.
-    fresh = begin_chain(file, path, rows)
-    file.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refused)
-    file.execute("COMMIT")
+    path = file.path
+    with file.transaction("EXCLUSIVE") as connection:
+        now = take(file)
+        if now.doubt is None:
+            raise Refused(f"{path} is the last one that was written: nothing to decide")
+        evidence = _evidence(now, path)
+        _check_no_evidence(path, evidence, now.doubt, as_written=as_written)
+        rows = _accepted(now.rows, evidence, path=path, as_written=as_written)
+        query = "SELECT run, reason, times, last FROM refusals"
+        refused = connection.execute(query).fetchall()
+        for name in NAMES:
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+        # Before the commit: a copy of the old file is in doubt from now on.
+        fresh = begin_chain(connection, path, rows)
+        connection.executemany("INSERT INTO refusals VALUES (?, ?, ?, ?)", refused)
     finish_chain(fresh, path)
     for id_ in _earlier(now, evidence):  # other copies have none from now on
-        anchors.drop(id_)
+        anchors.drop(KIND, id_)
     return Accepted(now.doubt, _names(rows), as_written)
 
 
@@ -130,8 +133,7 @@ def _evidence(now: Snapshot, path: Path) -> tuple[Anchor, ...]:
     """What this machine knows of the file, and of one that was here before it."""
     if now.anchor is not None:
         return (now.anchor, *anchors.others_at(path, now.anchor))
-    was_here = anchors.at_place(path)
-    return () if was_here is None else (was_here,)
+    return anchors.at_place(KIND, path)[:1]
 
 
 def _check_no_evidence(
@@ -176,11 +178,11 @@ def _accepted(
     return {"runs": runs, "answers": _silent(rows), "entries": entries, "caps": caps}
 
 
-def _agreed(evidence: tuple[Anchor, ...]) -> dict[str, Agreed]:
+def _agreed(evidence: tuple[Anchor, ...]) -> dict[str, Sequence[str | None]]:
     """Every run that an anchor knows; of two with one name both are counted."""
-    found: dict[str, Agreed] = {}
+    found: dict[str, Sequence[str | None]] = {}
     for number, anchor in enumerate(evidence, start=1):
-        for run, terms in _mark(anchor).runs.items():
+        for run, terms in _notes(anchor)["runs"].items():
             name = run if run not in found else f"{run} (ledger {number})"
             found[name] = terms
     return found
@@ -189,17 +191,19 @@ def _agreed(evidence: tuple[Anchor, ...]) -> dict[str, Agreed]:
 def _caps(evidence: tuple[Anchor, ...]) -> dict[Row, Row]:
     """The caps of all of them; of two for one unit and view the smaller epsilon."""
     found: dict[Row, Row] = {}
-    for cap in sorted(cap for anchor in evidence for cap in _mark(anchor).caps):
+    for cap in sorted(tuple(c) for one in evidence for c in _notes(one)["caps"]):
         found.setdefault(cap[:2], cap[2:])
     return found
 
 
-def _mark(anchor: Anchor) -> Mark:
+def _notes(anchor: Anchor) -> Mapping[str, Any]:
     """The last state that an anchor is sure of; of a file that was never made, none."""
-    return anchor.current or Mark(0, "")
+    return anchor.current.notes if anchor.current else {"runs": {}, "caps": ()}
 
 
-def _closed(key: Row, row: Row, agreed: Mapping[str, Agreed], counted: str) -> Row:
+def _closed(
+    key: Row, row: Row, agreed: Mapping[str, Sequence[str | None]], counted: str
+) -> Row:
     """A run that is not answered again, under the terms that the anchor knows."""
     joined, text, *_ = row
     if key[0] in agreed:

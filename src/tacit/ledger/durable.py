@@ -43,6 +43,7 @@ from tacit.ledger.schema import NAMES, connect, in_one_sentence
 from tacit.ledger.snapshot import Link, Snapshot, dearest_rounds, take
 from tacit.ledger.terms import Terms, read_terms, write_terms
 from tacit.release import CellName, Release, cell_name
+from tacit.text import nth_round
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,14 @@ class ClientLedger:
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
         self.path = path
-        self._file = connect(path, create=create)
+        self._store = connect(path, create=create)
+        self._file = self._store.connection
         self._terms: dict[str, Terms] = {}
         self._now: Snapshot | None = None  # inside a transaction
 
     def close(self) -> None:
         """Closes the file; another process may write from now on."""
-        self._file.close()
+        self._store.close()
 
     def __enter__(self) -> ClientLedger:
         return self
@@ -96,13 +98,10 @@ class ClientLedger:
             return
         with in_one_sentence(self.path):
             try:
-                self._begin()
-                yield
-                changed = self._commit()
-            except BaseException:
-                if self._file.in_transaction:  # SQLite ends it itself on a full disk
-                    self._file.execute("ROLLBACK")
-                raise
+                with self._store.transaction():
+                    self._begin()
+                    yield
+                    changed = self._expect()
             finally:
                 self._now = None
             if changed is not None:
@@ -233,7 +232,7 @@ class ClientLedger:
         with self.transaction():
             now, row = self._trusted(), self._answers().get((run, round))
             if row is None:
-                raise Refused(f"nothing was said in round {round} of {run}")
+                raise Refused(f"nothing was said in {nth_round(round)} of {run}")
             if row.sent is None:
                 sent = replace(row, sent=_now())
                 now.put(self._file, ANSWERS, run, round, *vars(sent).values())
@@ -247,7 +246,7 @@ class ClientLedger:
         with self.transaction():
             now, row = self._trusted(), self._answers().get((run, round))
             if row is None:
-                raise Refused(f"nothing was said in round {round} of {run}")
+                raise Refused(f"nothing was said in {nth_round(round)} of {run}")
             how = row.sent or (_now() if arrived else GIVEN_UP)
             ended = replace(row, said=None, sent=how)
             now.put(self._file, ANSWERS, run, round, *vars(ended).values())
@@ -460,13 +459,8 @@ class ClientLedger:
         """The ledger as it is now; inside a transaction, as it is there."""
         if self._now is not None:
             return self._now
-        with in_one_sentence(self.path):
-            self._file.execute("BEGIN")
-            try:
-                return take(self._file, self.path)
-            finally:
-                if self._file.in_transaction:
-                    self._file.execute("ROLLBACK")
+        with in_one_sentence(self.path), self._store.transaction("DEFERRED"):
+            return take(self._store)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -491,20 +485,21 @@ class ClientLedger:
 
     def _begin(self) -> None:
         """Look at the file as its only writer; settle what a killed process left."""
-        self._file.execute("BEGIN IMMEDIATE")
-        now = self._now = take(self._file, self.path)
+        now = self._now = take(self._store)
         if now.anchor is not None and now.doubt is None:
             settled = now.anchor.at(self.path, current=now.mark(), pending=None)
             if settled != now.anchor:
                 settled.save()
                 now.anchor = settled
 
-    def _commit(self) -> Snapshot | None:
-        """Write what was changed; the snapshot, if something that counts was."""
+    def _expect(self) -> Snapshot | None:
+        """Let chain and anchor know what was changed, if something that counts was.
+
+        The anchor before the commit: killed in between, the file is still at `current`.
+        """
         now = self._now
         assert now is not None
         if not now.is_changed:
-            self._file.execute("COMMIT")
             return None
         assert now.anchor is not None
         current = now.anchor.current
@@ -514,8 +509,7 @@ class ClientLedger:
             (*vars(now.link).values(),),
         )
         now.anchor = now.anchor.at(self.path, current=current, pending=now.mark())
-        now.anchor.save()  # first: killed in between, the file is still at `current`
-        self._file.execute("COMMIT")
+        now.anchor.save()
         return now
 
     def _settle(self, now: Snapshot) -> None:
@@ -526,13 +520,10 @@ class ClientLedger:
         """
         assert now.link is not None
         assert now.anchor is not None
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
+        with self._store.transaction():
             [(head,)] = self._file.execute("SELECT head FROM chain")
             if head == now.link.head:
                 now.anchor.at(self.path, current=now.mark(), pending=None).save()
-        finally:
-            self._file.execute("ROLLBACK")
 
     # details
 
@@ -545,7 +536,9 @@ class ClientLedger:
         if joined is None:
             raise Refused(f"{self.path}: run '{run}' was never joined")
         if (run, round) in self._answers():
-            raise Refused(f"{self.path}: round {round} of '{run}' was answered before")
+            raise Refused(
+                f"{self.path}: {nth_round(round)} of '{run}' was answered before"
+            )
         if joined.state is None:
             return Refusal.LEFT
         terms = self._terms_of(joined)
@@ -612,7 +605,7 @@ class ClientLedger:
         with in_one_sentence(self.path):
             found = self._file.execute(query, (run, round)).fetchone()
         if found is None or type(found[0]) is not bytes or digest(found[0]) != row.said:
-            said = f"the report of round {round} of '{run}' is not as it was kept"
+            said = f"the report of {nth_round(round)} of '{run}' is not as it was kept"
             raise BadData(self.path, None, f"{said}, and is not sent; {WHAT_TO_DO}")
         report: bytes = found[0]
         return report

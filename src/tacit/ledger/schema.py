@@ -1,4 +1,4 @@
-"""The tables of a client's ledger file, and the settings that make a commit last.
+"""The tables of a client's ledger file.
 
 runs      what was agreed, with the private state of this client
 answers   one row per round that was answered: to which question, with which bytes, and
@@ -9,8 +9,7 @@ refusals  how often the client said no, and why; the only rows outside the chain
 chain     one row: which ledger this is, how many changes it has seen, and the last two
           heads of its chain (`rows.authenticated`)
 
-A rollback journal with `synchronous = EXTRA`: a commit that returned survives a killed
-process and a power cut. `secure_delete`: what is forgotten is overwritten with zeros.
+What makes a commit last is in `tacit.storage.sqlite_file`.
 
 Files of the formats 1 and 2 had no chain, and the key of a run's noise in `runs`. They
 are read; to be written they have to be accepted (`decisions`), which erases the keys.
@@ -19,32 +18,28 @@ are read; to be written they have to be accepted (`decisions`), which erases the
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from tacit.errors import BadData, Refused
-from tacit.ledger import anchor as anchors
-from tacit.ledger.anchor import Anchor, Mark
-from tacit.ledger.rows import TABLES, Rows, authenticated
+from tacit.errors import BadData, Damaged, Refused
+from tacit.ledger.rows import TABLES, WHAT_TO_DO, Rows, authenticated
+from tacit.storage import anchor as anchors
+from tacit.storage.anchor import Anchor, Mark
+from tacit.storage.sqlite_file import SqliteFile, is_gone
+from tacit.storage.sqlite_file import in_one_sentence as in_any_sentence
 
+KIND = "ledgers"  # of anchors
 FORMAT = 3  # raise it when a table or the chain changes
 OLDER = (1, 2)  # without a chain; in the first, answers had no multiplier
 APPLICATION = 0x54434C47  # "TCLG", in the file's header
-PATIENCE = 60.0  # seconds to wait for another process on the same device
 NO_FILE = (
     "no such file, and none was made. A client makes its ledger when it joins; `tacit "
     "client show` says where"
 )
 NAMES = ("entries", "answers", "runs", "caps", "refusals", "chain")  # children first
 
-_SETTINGS = """
-PRAGMA journal_mode = DELETE;
-PRAGMA synchronous = EXTRA;
-PRAGMA secure_delete = ON;
-PRAGMA foreign_keys = ON;
-"""
 _TABLES = (
     """
 CREATE TABLE runs (
@@ -86,49 +81,34 @@ CREATE TABLE chain (
 )
 
 
-def connect(path: Path, *, create: bool) -> sqlite3.Connection:
+def connect(path: Path, *, create: bool) -> SqliteFile:
     """An open ledger file; a new one is readable by its owner alone."""
     with in_one_sentence(path):
-        if create:
-            _check_not_lost(path)
-            touch(path)
-        elif not path.is_file():
+        # First the anchors: another process may make the file just now.
+        was_here = bool(anchors.at_place(KIND, path))
+        if create and was_here and is_gone(path):
+            raise _lost(path)
+        if not create and not path.is_file():
             raise BadData(path, None, NO_FILE)
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        file = SqliteFile(path)
         try:
-            format_ = _check(connection, path, create=create)
-            connection.executescript(_SETTINGS)
-            if not format_:
-                make(connection, path, {table.name: {} for table in TABLES})
+            if not _check(file, create=create):
+                if was_here:  # another file was put in its place, without a table
+                    raise _lost(path)
+                make(file, {table.name: {} for table in TABLES})
         except BaseException:
-            connection.close()
+            file.close()
             raise
-        return connection
+        return file
 
 
-def connect_empty(path: Path) -> sqlite3.Connection:
-    """An open file instead of a ledger that is gone; it has no tables yet."""
-    touch(path)
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-    connection.executescript(_SETTINGS)
-    return connection
-
-
-def make(connection: sqlite3.Connection, path: Path, rows: Rows) -> None:
+def make(file: SqliteFile, rows: Rows) -> None:
     """The tables of a new ledger, unless another process has just made them."""
-    connection.execute("BEGIN EXCLUSIVE")
-    if format_of(connection):
-        connection.execute("ROLLBACK")
-        return
-    anchor = begin_chain(connection, path, rows)
-    connection.execute("COMMIT")
-    finish_chain(anchor, path)
-
-
-def format_of(connection: sqlite3.Connection) -> int:
-    """Which format a file has; 0 if it is empty."""
-    [(version,)] = connection.execute("PRAGMA user_version")
-    return int(version)
+    with file.transaction("EXCLUSIVE") as connection:
+        if file.format:
+            return
+        anchor = begin_chain(connection, file.path, rows)
+    finish_chain(anchor, file.path)
 
 
 def begin_chain(connection: sqlite3.Connection, path: Path, rows: Rows) -> Anchor:
@@ -141,7 +121,7 @@ def begin_chain(connection: sqlite3.Connection, path: Path, rows: Rows) -> Ancho
     for table in TABLES:
         for key, rest in rows[table.name].items():
             table.put(connection, (*key, *rest))
-    anchor = Anchor.fresh(path)
+    anchor = Anchor.fresh(KIND, path)
     head = authenticated(anchor.key, rows, id=anchor.id, number=0, previous="")
     connection.execute("INSERT INTO chain VALUES (?, 0, '', ?)", (anchor.id, head))
     anchor = anchor.at(path, current=None, pending=mark_of(rows, 0, head))
@@ -152,87 +132,45 @@ def begin_chain(connection: sqlite3.Connection, path: Path, rows: Rows) -> Ancho
 def finish_chain(anchor: Anchor, path: Path) -> None:
     """Makes the anchor final: the file is there, and it is the current one."""
     anchor.at(path, current=anchor.pending, pending=None).save()
-    anchors.drop_unfinished(path, keep=anchor.id)
+    anchors.drop_unfinished(KIND, path, keep=anchor.id)
 
 
 def mark_of(rows: Rows, number: int, head: str) -> Mark:
-    """What an anchor remembers of a ledger with these rows."""
-    runs = {run: (row[1], row[4]) for (run,), row in rows["runs"].items()}
-    caps = tuple((*key, *rest) for key, rest in sorted(rows["caps"].items()))
-    return Mark(number, head, runs, caps)
+    """What an anchor remembers of a ledger with these rows: terms of runs, and caps."""
+    notes: Mapping[str, Any] = {
+        "runs": {run: [row[1], row[4]] for (run,), row in rows["runs"].items()},
+        "caps": [[*key, *rest] for key, rest in sorted(rows["caps"].items())],
+    }
+    return Mark(number, head, notes)
 
 
 @contextlib.contextmanager
 def in_one_sentence(path: Path) -> Iterator[None]:
-    """Turns whatever SQLite complains of into one sentence of `BadData`."""
+    """Raise what SQLite complains of as `DiskError`, or as `BadData` with a remedy."""
     try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # of a damaged message, too
-        raise BadData(path, None, _sentence(error)) from error
+        with in_any_sentence(path):
+            yield
+    except Damaged as error:
+        said = f"is not a client's ledger, or a damaged one: {error.problem}"
+        raise BadData(path, None, f"{said}; {WHAT_TO_DO}") from error
 
 
-def _sentence(error: Exception) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    for beginning, remedy in _REMEDIES.items():
-        if name.startswith(beginning):
-            return f"{error}; {remedy}"
-    return (
-        f"is not a client's ledger, or a damaged one: {error}; put the last copy of "
-        "it back and run `tacit ledger accept`, or remove the file and run it to begin "
-        "anew with all runs closed"
+def _lost(path: Path) -> Refused:
+    """No ledger is made where one was: what that one counted is still out there."""
+    return Refused(
+        f"{path}: a ledger was kept here, and it is gone or empty; put it back, or "
+        "decide: `tacit ledger accept` begins anew and counts all that was agreed in "
+        "its runs, `tacit ledger forget` begins anew from nothing"
     )
 
 
-_REMEDIES = {
-    "SQLITE_FULL": "nothing was said. Make room and try again",
-    "SQLITE_READONLY": "nothing was said. A client must be able to write its ledger",
-    "SQLITE_PERM": "nothing was said. A client must be able to write its ledger",
-    "SQLITE_CANTOPEN": "nothing was said. Look at the folder and its permissions",
-    "SQLITE_IOERR": "nothing was said. Look at the disk and try again",
-    "SQLITE_BUSY": "another process holds the ledger. Try again when it has ended",
-}
-
-
-def is_gone(path: Path) -> bool:
-    """Whether there is no file, or an empty one."""
-    return not path.exists() or not path.stat().st_size
-
-
-def touch(path: Path) -> None:
-    """Make the file if there is none, for its owner alone from its first byte on."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        said = (
-            f"cannot be opened: {error.strerror or error}; a client must be able to "
-            "write its ledger"
-        )
-        raise BadData(path, None, said) from error
-
-
-def _check_not_lost(path: Path) -> None:
-    """Refuse to make a ledger where one was: what that one counted is still out there.
-
-    The anchor is looked up first. One that is current belongs to a file that was
-    written before, so that another process that makes the file just now is no loss.
-    """
-    was_here = anchors.at_place(path)
-    if was_here is not None and is_gone(path):
-        raise Refused(
-            f"{path}: a ledger was kept here, and it is gone or empty; put it back, or "
-            "decide: `tacit ledger accept` begins anew and counts all that was agreed "
-            "in its runs, `tacit ledger forget` begins anew from nothing"
-        )
-
-
-def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> int:
+def _check(file: SqliteFile, *, create: bool) -> int:
     """The format of the file, 0 if it is empty; refuses another program's file."""
-    [(application,)] = connection.execute("PRAGMA application_id")
-    version = format_of(connection)
-    [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master")
+    [(application,)] = file.connection.execute("PRAGMA application_id")
+    version, tables = file.format, file.n_tables
     if application != APPLICATION and (tables or not create):
-        raise BadData(path, None, "is not a client's ledger")
+        raise BadData(file.path, None, "is not a client's ledger")
     if tables and version not in (FORMAT, *OLDER):
-        raise BadData(path, None, f"has format {version}; this program reads {FORMAT}")
+        said = f"has format {version}; this program reads {FORMAT}"
+        raise BadData(file.path, None, said)
     return version if tables else 0

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from tacit.errors import BadData
-from tacit.ledger import anchor as anchors
+from tacit.errors import BadData, Damaged
 from tacit.ledger import rows as rows_of
-from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.records import Doubt
 from tacit.ledger.rows import WHAT_TO_DO, Row, Rows, Table, authenticated
-from tacit.ledger.schema import FORMAT, format_of, mark_of
+from tacit.ledger.schema import FORMAT, KIND, mark_of
 from tacit.ledger.terms import Terms
 from tacit.release import stretches
+from tacit.storage import anchor as anchors
+from tacit.storage.anchor import Anchor, Mark
+from tacit.storage.sqlite_file import SqliteFile
+from tacit.text import nth_round
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,24 @@ class Snapshot:
         return Link(link.id, number, link.head, head)
 
 
-def take(file: sqlite3.Connection, path: Path) -> Snapshot:
+def take(file: SqliteFile) -> Snapshot:
     """Read a file inside a transaction, and hold it against its chain and anchor.
 
     While the transaction lasts nobody else can commit. So the anchor, which is read
     last, expects this file or is one step ahead of it and expects it still.
     """
-    format_ = format_of(file)
-    rows = rows_of.read(file, path=path, format=format_)
+    path, format_ = file.path, file.format
+    rows = rows_of.read(file.connection, path=path, format=format_)
     _check_references(rows, path)  # SQLite checks them for writers only
     if format_ != FORMAT:
         return Snapshot(format_, rows, None, None, Doubt.OLD)
-    link = _link(file, path)
-    anchor = anchors.find(link.id)
-    if isinstance(anchor, Doubt):
-        return Snapshot(format_, rows, link, None, anchor)
+    link = _link(file.connection, path)
+    try:
+        anchor = anchors.find(KIND, link.id)
+    except Damaged:
+        return Snapshot(format_, rows, link, None, Doubt.BAD_ANCHOR)
+    if anchor is None:
+        return Snapshot(format_, rows, link, None, Doubt.NO_ANCHOR)
     doubt = _doubt(rows, link, anchor)
     if doubt is None and anchors.others_at(path, anchor):
         doubt = Doubt.DISPLACED  # sound by itself, but not the one that was kept here
@@ -112,7 +117,7 @@ def _check_references(rows: Rows, path: Path) -> None:
     """Refuse answers to no run and entries of no answer."""
     for run, round_ in rows["answers"]:
         if (run,) not in rows["runs"]:
-            said = f"round {round_} of a run that was never joined; {WHAT_TO_DO}"
+            said = f"{nth_round(round_)} of a run that was never joined; {WHAT_TO_DO}"
             raise BadData(path, None, said)
     for run, round_, what in rows["entries"]:
         if (run, round_) not in rows["answers"]:

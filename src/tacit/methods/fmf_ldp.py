@@ -23,7 +23,14 @@ Filtering With Implicit Feedback", RecSys 2021. A round is an epoch of the paper
     paper   published   one-bit votes as printed: with replacement, each scaled by d,
                         which makes line 5 k times the mean
 
-Line 3 has the sign of Equation 6: with the printed one, line 6 ascends.
+Line 3 is Equation 6 without its ridge, which line 6 adds. The paper names two other
+gradients, and paper mode computes them on request. With f = c (p - x·v) x:
+
+    gradient         a report is of       printed in
+    equation 6       -2 f                 our reading
+    equation 7       -2 f + 2 lambda v    Section 3.2, "using (7)"
+    line 5           f                    Algorithm 2, "with (5)"; line 6 ascends
+    line 5, negated  -f                   the same with the sign that descends
 """
 
 from __future__ import annotations
@@ -62,9 +69,18 @@ from tacit.method import (
     Unprotected,
     check_offered,
 )
-from tacit.models.implicit_factors import ImplicitFactors, descend
+from tacit.models.implicit_factors import ImplicitFactors, Values, descend
 from tacit.privacy import LocalBits, PublishedVotes
 from tacit.wire_names import register
+
+Gradient = Literal["equation 6", "equation 7", "line 5", "line 5, negated"]
+# The factor of -2 f, and how many times 2 lambda v is added.
+_READINGS: Mapping[Gradient, tuple[float, float]] = {
+    "equation 6": (1.0, 0.0),
+    "equation 7": (1.0, 1.0),
+    "line 5": (-0.5, 0.0),
+    "line 5, negated": (0.5, 0.0),
+}
 
 # The first served validation users best; the second is the paper's, for votes.
 _RATE, _VOTES_RATE = 0.1, 1e-3
@@ -90,12 +106,14 @@ class FmfLdp(SumMethod):
     ridge: float = 1e-6  # lambda
     learning_rate: float | None = None  # gamma; None: by the mechanism
     server_steps: int = 20  # on the same mean
+    gradient: Gradient = "equation 6"  # of line 3; the others in paper mode only
     init_mean: float = 0.01  # m: a direction that everyone shares from the start
     init_deviation: float = 0.003  # s
 
     def __post_init__(self) -> None:
         check_offered(self)
         check.one_of(("sound", "paper"), mode=self.mode)
+        check.one_of(_READINGS, gradient=self.gradient)
         check.count(factors=self.factors, server_steps=self.server_steps)
         check.not_negative(alpha=self.alpha, ridge=self.ridge)
         check.positive(user_ridge=self.user_ridge)
@@ -107,6 +125,11 @@ class FmfLdp(SumMethod):
             raise BadValue(
                 f"mode='{self.mode}' with {type(self.privacy).__name__}: mode 'paper' "
                 "and mechanism 'published' go together, and neither goes with another"
+            )
+        if self.mode == "sound" and self.gradient != "equation 6":
+            raise BadValue(
+                f"gradient='{self.gradient}' with mode='sound': sound mode has "
+                "gradient 'equation 6' only; leave gradient out or set mode='paper'"
             )
 
     # what leaves
@@ -139,7 +162,9 @@ class FmfLdp(SumMethod):
         at = self.privacy.coordinates(shards.n_items * self.factors, keys)
         if at is None:
             return Tree.dense(gradient=model.gradients(shards))
-        return Tree.dense(coordinates=at, values=model.gradients_at(shards, at))
+        weights = model.items.ravel()[at]
+        values = self._read_as_set(model.gradients_at(shards, at), weights)
+        return Tree.dense(coordinates=at, values=values)
 
     # server
 
@@ -208,6 +233,11 @@ class FmfLdp(SumMethod):
         return self._model(broadcast).reasons(shards, item)
 
     # details
+
+    def _read_as_set(self, gradient: Values, weights: Values) -> Values:
+        """What `gradient` names, from the gradient -2 f of these item factors."""
+        scale, ridge = _READINGS[self.gradient]
+        return scale * gradient + 2.0 * ridge * self.ridge * weights
 
     def _model(self, broadcast: Broadcast) -> ImplicitFactors:
         items = broadcast.weights["items"].astype(np.float64)

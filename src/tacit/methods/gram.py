@@ -9,8 +9,10 @@
     G     the sum of z zᵀ over users, with noise                   (everyone sees it)
     V, xi its directions and their strengths without the noise
           (`models.eigenvalue_shrinkage`); rest is the median of all xi
-    t     the taste of a history: g Vᵀ q over its norm, along the first k directions
+    t     the taste of a history: l Vᵀ q over its norm, along the first k directions,
+          each lifted by l (`models.item_loadings`)
     S     the sum of q tᵀ over users, with noise                   (everyone sees it)
+    g     n / (n + 1), n items of the head in the history: their number, not weights
 
     counting  client  1  send x / |x|, of norm 1
               server  2  c; head, w and p follow; count again, unless it is enough
@@ -19,20 +21,32 @@
     loading   client  5  send q tᵀ: how its items go with its taste
               server  6  S; V corrected and carried on beyond the head
                          (`models.item_loadings`)
-    ranking   client  7  score = V f Vᵀ r + (y·p) p; then the tail, by c
+    ranking   client  7  score = g (V f Vᵀ r + (y·p) p) + (1 - g) .3 p; then the
+                         tail, by c
 
 *A floor.* Line 2 asks how much of what the whole budget would find by counting is found
 so far, and whether histories have so many items of the head that relating them would
 pay. Unless both hold it counts again with two thirds of what is left, and if that is
 not enough, with the rest: then the list is private popularity with the whole budget.
-The choice looks at released counts and public numbers only. Shares of the budget add up
+If relations then show no tastes that are worth what counting on would add, line 4 is
+followed by counts in place of loadings, and nobody's list is personal.
+The choice looks at released sums and public numbers only. Shares of the budget add up
 to 1 on each way, so mu² adds up to that of one Gaussian release (docs/methods/gram.md).
+
+*Newcomers.* y has norm 1 whatever the history, so that the taste of one item would be
+as loud in line 7 as that of a hundred, of which it says far less: lists of people with
+one to three items were worse than private popularity. So a history is trusted by g, and
+what is left is the popularity part that a usual history has.
+
+*What a list is for.* The same model also ranks for a session, or for the next visit
+(`ranking_for`): x of line 7 is then weighed by order or age (`models.histories`), and
+for a visit y·p counts twice. No sum knows of it.
 
 With public content K (items alike by genre, year, …) and t from 0 (no noise) to 1:
 
-    in 3      z = S r / |S r|, S = (1 - g t) I + g t D^-1/2 K D^-1/2
+    in 3      z = S r / |S r|, S = (1 - m t) I + m t D^-1/2 K D^-1/2
     in 4      directions are first looked for within the strongest of D^-1/2 K D^-1/2
-    in 7      score + b t q, q = (x K) c / |(x K) c|; the tail by q
+    in 7      score + g b t q, q = (x K) c / |(x K) c|; the tail by q
 
 With a `reach` beyond the head, later items share the rows of items alike to them
 (`models.item_bucketing`): z = P r / |P r| in 3, and Pᵀ V f Vᵀ P r in 7.
@@ -55,7 +69,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product, takewhile
 from typing import ClassVar, Literal, Self, get_args
 
@@ -77,6 +91,7 @@ from tacit.method import (
     Key,
     Keys,
     Layout,
+    ListFor,
     Method,
     Phase,
     Plan,
@@ -99,7 +114,7 @@ from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.gram_heuristics import Evidence
 from tacit.models.content_similarity import Content, public_content
 from tacit.models.eigenvalue_shrinkage import Spectrum, certainty, cleaned
-from tacit.models.histories import Weighting, rows, rows_formula
+from tacit.models.histories import Weighting, popular_factor, rows, rows_formula
 from tacit.models.item_bucketing import fold_of
 from tacit.models.item_loadings import taste_directions, with_loadings
 from tacit.models.item_relations import Relations, head_of, own_parts, unit
@@ -120,15 +135,17 @@ _BROADCAST = (  # weights that clients need to relate items
     *("head", "weights", "popularity", "rows", "shares"),
     *("lean", "labels", "numbers"),
 )
-_COUNTS = ("counts", "more counts", "last counts")
+_COUNTS = ("counts", "more counts", "last counts", "counts after relations")
 _RELATIONS = ("relations", "later relations")
 _LOADINGS = "loadings"
 # What follows what, by the counting round after which it was enough; 0: none was yet.
 _WAYS: tuple[tuple[str, ...], ...] = (
-    _COUNTS,
+    _COUNTS[:3],
     ("counts", "relations", _LOADINGS),
     ("counts", "more counts", "later relations"),
+    ("counts", "relations", "counts after relations"),
 )
+_NO_TASTES = 3  # the way where relations show none that are worth the counts forgone
 # The same where a run adds to an earlier one, by whether that one has loadings.
 _ADDING: tuple[tuple[str, ...], ...] = (("relations",), (_LOADINGS,))
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
@@ -147,7 +164,7 @@ class Gram(SumMethod):
     planned: counting, relating, and loading in the last `load_rounds`.
     """
 
-    usual_rounds: ClassVar[int] = len(_COUNTS)
+    usual_rounds: ClassVar[int] = 3
 
     head: int | None = None  # H
     max_head: int = 3000  # H² numbers are stored and decomposed: 72 MB at 3000
@@ -167,7 +184,7 @@ class Gram(SumMethod):
     half_life: float | None = None  # days after which an event counts half
     content: tuple[str, ...] = ()  # public features that say which items are alike
     content_scale: float = 7.0  # distance, such as years, at which numbers are unlike
-    content_smoothing: float = 0.4  # g
+    content_smoothing: float = 0.4  # m
     content_weight: float = 0.07  # b
     content_agreement: float = 0.6  # of loadings, between items that are wholly alike
 
@@ -262,10 +279,11 @@ class Gram(SumMethod):
         loading = 0.0 if self.reach is not None else loading
         third, again = range(2, 3), f"{_COUNTED}, a second time"
         more = heuristics.MORE * left
+        after = _counts(_COUNTS[3], third, loading, f"{_COUNTED}, after relations")
         return (
             first,
             _relations(range(1, 2), left - loading),
-            *([_loadings(third, loading)] if loading else []),
+            *([_loadings(third, loading), after] if loading else []),
             _counts("more counts", range(1, 2), more, again),
             _relations(third, left - more, name="later relations"),
             _counts("last counts", third, left - more, f"{_COUNTED}, a third time"),
@@ -389,7 +407,7 @@ class Gram(SumMethod):
         Where phases cannot be chosen (two rounds, or not everyone in each), they are
         planned.
         """
-        may_choose = plan.rounds >= len(_COUNTS) or self._adds_to_either
+        may_choose = plan.rounds >= self.usual_rounds or self._adds_to_either
         if self.chooses_phases and not (
             may_choose and isinstance(plan.sampler, Everyone)
         ):
@@ -397,7 +415,7 @@ class Gram(SumMethod):
         if self.chooses_phases:
             return self._calibrated_choice(plan)
         is_free = self.count_rounds is None and self.reach is None
-        if is_free and not self.privacy.is_private and plan.rounds >= len(_COUNTS):
+        if is_free and not self.privacy.is_private and plan.rounds >= self.usual_rounds:
             # Without noise every item can be loaded, on every direction.
             made = replace(self, count_rounds=1, load_rounds=1)
             every, rank = heuristics.EVERY_ITEM, self.rank
@@ -541,8 +559,31 @@ class Gram(SumMethod):
             server.plan, self.privacy, phase, size=memory[name].size
         )
         memory |= (Evidence.of(memory, what) + added).arrays(what)
-        weights = {**server.weights, **self._directions(server, memory)}
-        return server.after(weights=weights, memory=memory)
+        learnt = self._directions(server, memory)
+        if self._counts_after(server.plan, phase) and not learnt["strengths"].any():
+            # Counting on makes another head, and relations are of this one.
+            memory |= Evidence(0.0, 0.0).arrays()
+            memory["half"] = np.zeros_like(memory["half"])
+            memory["enough"] = np.array([_NO_TASTES])
+        return server.after(weights={**server.weights, **learnt}, memory=memory)
+
+    def _counts_after(self, plan: Plan, phase: Phase) -> Phase | None:
+        """The phase that may count on after this one, in place of loadings."""
+        name = _COUNTS[3] if phase.name == "relations" else None
+        return next((p for p in self.phases(plan) if p.name == name), None)
+
+    def _forgone(self, server: Server) -> float:
+        """The share of a list that counting on would add, in place of loadings."""
+        plan, noise = server.plan, _count_noise(server.memory)
+        phase = self.next_phase(server)
+        after = None if phase is None else self._counts_after(plan, phase)
+        if after is None:
+            return 0.0
+        [first] = (p for p in self.phases(plan) if p.name == "counts")
+        least = self._count_deviation(plan, first.share + after.share)
+        counting = self._counting(plan, noise, head=self._side(server.catalog))
+        counted = replace(counting, least=least).judged(server.weights["counts"])
+        return max(0.0, 1 - counted.share_found)
 
     def _counted(
         self, server: Server, phase: Phase, found: Float64[np.ndarray, "items"]
@@ -609,7 +650,8 @@ class Gram(SumMethod):
         """The counts, the head, its weights and the direction of popularity."""
         side, width = self._side(server.catalog), self._width(server.catalog)
         # Where nothing but counts is known, items stand in the order of their counts.
-        is_last = self.chooses_phases and not server.memory["enough"][0]
+        which = int(server.memory["enough"][0])
+        is_last = self.chooses_phases and which in (0, _NO_TASTES)
         noise = 0.0 if is_last else _count_noise(server.memory)
         exponent = self.weight_exponent
         found = head_of(counts, size=width, exponent=exponent, deviation=noise)
@@ -648,8 +690,8 @@ class Gram(SumMethod):
         vectors[: len(found.vectors), :n] = found.vectors
         # The strength that every direction has, rest / (rest + ridge), would lift the
         # history's own items and lower popularity without saying anything about taste.
-        above = np.maximum(found.strengths - found.rest, 0.0)
-        strengths[:n] = common * above / (found.strengths + ridge * known.users)
+        above = common * np.maximum(found.strengths - found.rest, 0.0)
+        strengths[:n] = above / (found.strengths + ridge * known.users)
         if self.chooses_phases:
             # Loadings are shrunk one by one. Without them a direction that is mostly
             # noise would say as much as one that is not, and popularity would suffer.
@@ -658,6 +700,10 @@ class Gram(SumMethod):
                 first, doubt = weights["tastes"].shape[1], heuristics.doubt(edge)
             sure = certainty(found.strengths, side=side, deviation=known.deviation)
             strengths[first:n] *= sure[first:] ** doubt
+            if not self._has_loads(memory) and not self._adds_to_either:
+                strongest = above.max(initial=0.0) / (known.users * edge)
+                if heuristics.worth_of_tastes(strongest) <= self._forgone(server):
+                    strengths[:] = 0.0
         return {"vectors": vectors, "strengths": strengths, **more}
 
     def _in_common(
@@ -801,14 +847,20 @@ class Gram(SumMethod):
     def represent(
         self, broadcast: Broadcast, clients: Clients, shards: Shards, keys: Keys
     ) -> Tastes:
-        """The loads of a history on each direction, on popularity and on content."""
+        """The loads of a history on each direction, on popularity and on content.
+
+        Each is trusted by g of line 7.
+        """
         known = Relations.from_broadcast(broadcast.weights)
-        r, popular = known.parted(self._rows(shards, known.head))
-        loads = known.loads(r)
         alike = np.zeros((len(shards), 0))
         if self.content:
             alike = known.alike(self._rows(shards))
-        return Tastes(Tree.dense(loads=loads, popular=popular[:, None], alike=alike))
+        parts = known.represent(
+            self._rows(shards, known.head),
+            alike,
+            popular_factor=popular_factor(self._list_for),
+        )
+        return Tastes(Tree.dense(**parts))
 
     def score(
         self, broadcast: Broadcast, user: Tastes, candidates: Candidates
@@ -842,8 +894,11 @@ class Gram(SumMethod):
     def formula(self, broadcast: Broadcast) -> Formula:
         """Line 7 as a graph that takes histories."""
         known, weight = Relations.from_broadcast(broadcast.weights), self.content_weight
-        used = weight if self.content else None
-        return known.formula(rows_formula(self.weighting), content_weight=used)
+        return known.formula(
+            rows_formula(self.weighting, self._list_for),
+            content_weight=weight if self.content else None,
+            popular_factor=popular_factor(self._list_for),
+        )
 
     def reasons(
         self, broadcast: Broadcast, shards: Shards, item: int
@@ -852,6 +907,24 @@ class Gram(SumMethod):
         known = Relations.from_broadcast(broadcast.weights)
         x = self._rows(shards, known.head)
         return known.reasons(x, shards.items.astype(np.int64), item)
+
+    def ranking_for(self, list_for: ListFor) -> Gram:
+        """The same settings, ranking from histories whose items weigh by `recency`.
+
+        It ranks by any model of these settings and trains none: r and y·p of line 7 are
+        made of the weights, and g counts items as ever.
+        """
+        if list_for == self._list_for:
+            return self
+        own = {f.name: getattr(self, f.name) for f in fields(Gram)}
+        if list_for == "any":
+            return Gram(**own)
+        if self.half_life is not None:
+            raise Refused(
+                f"half_life={self.half_life:g} weighs events by age already, in "
+                f"training too, and so would a list for a {list_for}; leave one out"
+            )
+        return _GramFor(**own, list_for=list_for)
 
     # what can be learnt
 
@@ -1025,8 +1098,27 @@ class Gram(SumMethod):
         self, shards: Shards, items: Int64[np.ndarray, "columns"] | None = None
     ) -> Float64[np.ndarray, "users columns"]:
         return rows(
-            shards, items=items, weighting=self.weighting, half_life=self.half_life
+            shards,
+            items=items,
+            weighting=self.weighting,
+            half_life=self.half_life,
+            list_for=self._list_for,
         )
+
+    @property
+    def _list_for(self) -> ListFor:
+        return "any"
+
+
+@dataclass(frozen=True)
+class _GramFor(Gram):
+    """Gram as it ranks for a session or a visit; never trained, so never agreed on."""
+
+    list_for: ListFor = "any"
+
+    @property
+    def _list_for(self) -> ListFor:
+        return self.list_for
 
 
 def _count_noise(memory: Arrays) -> float:

@@ -158,9 +158,11 @@ class PrivateRec(SumMethod):
     dimensions: int | None = 64  # principal axes that are kept; None: all
     scale: float = 5.0  # a
     popularity: float = 0.5  # m, of an effect that is one deviation from the mean
-    starts_at: Literal["content", "random"] | None = None  # None: random as published
+    # of plm-nr and nrms; None: random in the paper's mode, and of nrms in both
+    starts_at: Literal["content", "random"] | None = None
     word_vectors: str | None = None  # a file such as GloVe's, for naml and nrms
     word_width: int = 50  # of a vector in that file, or of one that is learnt
+    title_words: int = 20  # of a title that naml and nrms read; fewer are padded
     dtype: Literal["float32", "float64"] = "float64"  # of an encoder's weights
     interests: int | None = None  # B, of an encoder; None: 3 as published, else none
     basis_starts_at: BasisStart = "clusters"  # of the vectors of all news, by k-means
@@ -195,7 +197,7 @@ class PrivateRec(SumMethod):
             check.count(dimensions=self.dimensions)
         check.count(most_impressions=self._most_impressions, most_read=self.most_read)
         check.count(negatives=self.negatives, click_rounds=self.click_rounds)
-        check.count(word_width=self.word_width)
+        check.count(word_width=self.word_width, title_words=self.title_words)
         if self.interests is not None:
             check.at_least(2, interests=self.interests)
         check.positive(scale=self.scale, prior=self.prior)
@@ -238,10 +240,10 @@ class PrivateRec(SumMethod):
                 f"interests={self.interests} with PublishedGradientNoise: DP-FedRec "
                 "has no basis; leave interests out, or use mechanism 'published'"
             )
-        if self.starts_at == "content" and self.model in ("naml", "nrms"):
+        if self.starts_at == "content" and self.model == "naml":
             raise BadValue(
-                f"starts_at='content' with model='{self.model}': an encoder of words "
-                "has no such start; use 'random', or model='plm-nr'"
+                "starts_at='content' with model='naml': its user encoder has no "
+                "matrix that could be the identity; use 'random', or another model"
             )
 
     # what leaves
@@ -543,7 +545,10 @@ class PrivateRec(SumMethod):
                 scale=self.scale,
             )
         words = Vocabulary(self.word_vectors, self.word_width)
-        return Naml(words) if self.model == "naml" else Nrms(words)
+        if self.model == "naml":
+            return Naml(words, title=self.title_words)
+        start = self.starts_at or "random"
+        return Nrms(words, title=self.title_words, starts_at=start)
 
     def _effects_shape(self, n_items: int) -> dict[str, PublicSlot]:
         if self._is_encoder:

@@ -15,7 +15,7 @@ Parameters have the names under which such models are published.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -106,8 +106,13 @@ class Layer:
 
     def __call__(self, x: Hidden) -> Hidden:
         """The vectors after this layer."""
-        x = self.first_norm(x + self.attended(self._attention(x)))
-        return self.second_norm(x + self.narrowed(_gelu(self.widened(x))))
+        attended, narrowed = self.before_norm(x)
+        return self.second_norm(attended + narrowed)
+
+    def before_norm(self, x: Hidden) -> tuple[Hidden, Hidden]:
+        """The two terms of the last line: a, and what the network makes of it."""
+        attended = self.first_norm(x + self.attended(self._attention(x)))
+        return attended, self.narrowed(_gelu(self.widened(attended)))
 
     def _attention(self, x: Hidden) -> Hidden:
         texts, length, width = x.shape
@@ -157,13 +162,27 @@ class Bert:
         """The most tokens that a text may have."""
         return len(self.places)
 
+    @property
+    def last_norm(self) -> Norm:
+        """The normalisation that the last layer ends in."""
+        return self.layers[-1].second_norm
+
     def hidden(self, tokens: Int[np.ndarray, "texts length"]) -> Hidden:
         """The vectors of the last layer, for texts of one length."""
+        return self._through(self.layers, tokens)
+
+    def before_last_norm(
+        self, tokens: Int[np.ndarray, "texts length"]
+    ) -> tuple[Hidden, Hidden]:
+        """The two terms that the last layer adds up and normalises."""
+        return self.layers[-1].before_norm(self._through(self.layers[:-1], tokens))
+
+    def _through(self, layers: Sequence[Layer], tokens: np.ndarray) -> Hidden:
         length = tokens.shape[1]
         if not 0 < length <= self.longest:
             raise BadValue(f"texts have {length} tokens; from 1 to {self.longest} fit")
         x = self.norm(self.words[tokens] + self.places[:length])
-        for layer in self.layers:
+        for layer in layers:
             x = layer(x)
         return x
 

@@ -9,8 +9,13 @@
     t, K     the weight of content, and the content  (lean, labels, numbers)
 
 A history x becomes y = x w / |x w|, and r = y - (y·p) p is what is not popularity. The
-score of the head is Pᵀ V f Vᵀ P r + (y·p) p, P = I where no row is shared; the tail
+score of the head is g (Pᵀ V f Vᵀ P r + (y·p) p) + (1 - g) .3 p, P = I where no row is
+shared, and g = n / (n + 1) for n items of the head in the history: a norm of 1 makes
+the taste of one item as loud as that of a hundred, and it is worth less. The tail
 follows, ordered by c or by likeness to the history.
+
+Of two items with nearly the same expected count, p is less for the one with the larger
+c, since its w is. In the score p falls with c, so that it never turns that order round.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from tacit.tree import Arrays, Factored, SparseFactored, SparseRests
 
 _NEARLY_NOTHING = 1e-5  # norm of what is left of a unit vector; less is rounding
 _TIES = 1e-9  # weight of the order by count in a score: it decides ties only
+_USUAL_POPULAR = 0.3  # y·p that takes the place of what few items say: a usual one
 _BELOW_THE_HEAD = -2.0  # |loads| <= 1, |popular| <= 1, and directions have norm 1
 _HAIR_MORE = 1 + 1e-12  # rounding must not leave a norm above 1, the phase's bound
 _BLOCK = 128  # rows of a history matrix that stay in the cache between two passes
@@ -206,6 +212,30 @@ class Relations:
         x *= (scale / norms)[:, None]
         x -= np.multiply.outer(popular * scale, p)
 
+    def represent(
+        self,
+        x: Rows,
+        alike: Float64[np.ndarray, "users items_or_none"],
+        *,
+        popular_factor: float = 1.0,
+    ) -> Arrays:
+        """What `score` takes: each part times g, and the usual popularity times 1 - g.
+
+        `alike` has no columns where no content is used; of the tail, which nothing else
+        orders, it stays as it is. The history's own popularity y·p is taken times
+        `popular_factor`. It overwrites x and `alike`.
+        """
+        g = trust(x)[:, None]
+        r, popular = self.parted(x)
+        if alike.shape[1]:
+            alike[:, self.head] *= g
+        usual = (1 - g) * _USUAL_POPULAR
+        return {
+            "loads": g * self.loads(r),
+            "popular": g * (popular_factor * popular[:, None]) + usual,
+            "alike": alike,
+        }
+
     def loads(self, r: Rows) -> Float64[np.ndarray, "users rank"]:
         """The coordinate of r along each direction, times its strength."""
         return (self._folded(r) @ self.vectors) * self.strengths
@@ -235,7 +265,7 @@ class Relations:
         head = self._unfolded(loads @ self.vectors.T)
         # From -1 for the most counted item to -2: below any score of the head.
         after = -1 - self._places() / len(self.counts)
-        head += popular * self.popularity + _TIES * after[self.head]
+        head += popular * self._falling + _TIES * after[self.head]
         if alike.shape[1]:
             head += weight * self.lean * alike[:, self.head]
             after = -2 + alike + _TIES * after  # by likeness, then by counts
@@ -253,30 +283,40 @@ class Relations:
         """
         vectors = np.zeros((len(self.counts), self.vectors.shape[1] + 1))
         vectors[self.head, :-1] = self._unfolded(self.vectors.T).T
-        vectors[self.head, -1] = self.popularity
+        vectors[self.head, -1] = self._falling
         by_count = -1 - self._places() / len(self.counts)
         offsets = _BELOW_THE_HEAD + by_count
         offsets[self.head] = _TIES * by_count[self.head]
         return vectors, offsets
 
-    def formula(self, x: Formula, *, content_weight: float | None) -> Formula:
-        """`parted`, `loads` and `score` as a graph that takes weighted histories.
+    def formula(
+        self,
+        x: Formula,
+        *,
+        content_weight: float | None,
+        popular_factor: float = 1.0,
+    ) -> Formula:
+        """`represent` and `score` as a graph that takes weighted histories.
 
         `content_weight` is None where no content is used. A fold needs no step of its
         own: V stands here with one row per item.
         """
-        y = (x.columns(self.head) * self.weights).unit(least=_NEARLY_NOTHING)
+        of_head = x.columns(self.head)
+        n = of_head.held() @ np.ones((len(self.head), 1))
+        g = n / (n + 1.0)
+        y = (of_head * self.weights).unit(least=_NEARLY_NOTHING)
         popular = y @ self.popularity[:, None]
         vectors = Formula.constant(self._unfolded(self.vectors.T).T)
         r = y - popular * self.popularity
-        head = ((r @ vectors) * self.strengths) @ vectors.transposed()
+        head = ((r @ vectors) * self.strengths * g) @ vectors.transposed()
         by_count = -1 - self._places() / len(self.counts)
-        head = head + popular * self.popularity + _TIES * by_count[self.head]
+        popular = (popular * popular_factor - _USUAL_POPULAR) * g + _USUAL_POPULAR
+        head = head + popular * self._falling + _TIES * by_count[self.head]
         after = Formula.constant(by_count)
         if content_weight is not None:
             alike = self.content.spread_formula(x) * np.maximum(self.counts, 0.0)
             alike = alike.unit(least=_NEARLY_NOTHING)
-            head = head + alike.columns(self.head) * (content_weight * self.lean)
+            head = head + alike.columns(self.head) * g * (content_weight * self.lean)
             after = alike - 2.0 + after * _TIES
         rest = after + head.smallest().minimum(0.0)
         return head.placed(self.head, among=rest, n_items=len(self.counts))
@@ -286,14 +326,14 @@ class Relations:
     ) -> Float64[np.ndarray, "events"]:
         """How much each of a user's items adds to the taste term of a score.
 
-        The score is linear in y. Popularity is the same for every user, so it is no
-        reason, and an item of the tail has none.
+        The taste term is g times a linear function of y. Popularity is the same for
+        every user, so it is no reason, and an item of the tail has none.
         """
         column = np.full(len(self.counts), -1)
         column[self.head] = np.arange(len(self.head))
         if column[target] < 0:
             return np.zeros(len(items))
-        y = unit(x * self.weights)[0]
+        y = trust(x) * unit(x * self.weights)[0]
         related = self._related(column[target])
         related -= (related @ self.popularity) * self.popularity
         return np.where(column[items] >= 0, (y * related)[column[items]], 0.0)
@@ -305,6 +345,11 @@ class Relations:
             row, share = self.fold.rows[column], self.fold.shares[column]
         rows = self.vectors @ (self.vectors[row] * self.strengths) * share
         return self._unfolded(rows[None])[0]
+
+    @property
+    def _falling(self) -> Float64[np.ndarray, "head"]:
+        """Popularity as it ranks: of two items it is no less for the more counted."""
+        return np.maximum.accumulate(self.popularity[::-1])[::-1]
 
     def _places(self) -> Int64[np.ndarray, "items"]:
         return places_by_count(self.counts)
@@ -325,6 +370,15 @@ def _fold_of(arrays: Arrays) -> Fold | None:
         return None
     rows = arrays["rows"]
     return Fold(rows, arrays["shares"], int(rows.max(initial=-1)) + 1)
+
+
+def trust(x: Rows) -> Float64[np.ndarray, "users"]:
+    """The share g = n / (n + 1) of a history with n items of the head, of any weights.
+
+    So much of a score is the history's own; the rest is popularity.
+    """
+    n = np.count_nonzero(x > 0, axis=1)
+    return np.asarray(n / (n + 1))
 
 
 def unit(x: Rows) -> Rows:

@@ -71,6 +71,31 @@ class SentenceEncoder:
                     progress(done, len(texts))
         return out
 
+    def states(
+        self, pieces: Sequence[Sequence[int]], *, progress: Progress | None = None
+    ) -> Float32[np.ndarray, "all_pieces both"]:
+        """What the last layer adds up for each piece, and its network's part.
+
+        The pieces of one text follow each other, text after text.
+        """
+        lengths = np.array([len(row) for row in pieces], np.int64)
+        first = np.cumsum(lengths) - lengths
+        out = np.empty((int(lengths.sum()), 2 * self.bert.width), np.float32)
+        done = 0
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            step = max(1, _AT_ONCE // int(length))
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                tokens = np.array([pieces[row] for row in some])
+                attended, inner = self.bert.before_last_norm(tokens)
+                both = np.concatenate([attended + inner, inner], axis=-1)
+                out[first[some][:, None] + np.arange(length)] = both
+                done += len(some)
+                if progress is not None:
+                    progress(done, len(pieces))
+        return out
+
     def _encode(self, tokens: np.ndarray) -> Vectors:
         means = self.bert.hidden(tokens).mean(axis=1)
         return means / np.linalg.norm(means, axis=1, keepdims=True)
@@ -90,10 +115,11 @@ class MiniLm:
         self, texts: Sequence[str], *, progress: Progress | None = None
     ) -> Vectors:
         """One vector of 384 numbers and norm 1 per text; zeros where it is empty."""
-        return self._loaded.encode(texts, progress=progress)
+        return self.loaded.encode(texts, progress=progress)
 
     @cached_property
-    def _loaded(self) -> SentenceEncoder:  # 90 MB, as long as this object lives
+    def loaded(self) -> SentenceEncoder:
+        """The model itself: 90 MB, as long as this object lives."""
         return _read(self.folder)
 
 

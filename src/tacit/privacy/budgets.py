@@ -201,14 +201,20 @@ def rates_for_targets(plan: Plan, phases: Sequence[Phase]) -> PoissonByGroup:
             "budgets = 'sample' needs a target_epsilon for each group and the sampler "
             "'poisson', whose rate is that of the largest target"
         )
-    most, rate = max(targets.values()), plan.sampler.rate
+    wanted = {group: target for group, target in targets.items() if target is not None}
+    if wanted.keys() != targets.keys():
+        raise BadValue(
+            f"budgets = 'sample' has no rate for {', '.join(plan.consenting)}, to whom "
+            "nothing is promised; use budgets = 'scale'"
+        )
+    most, rate = max(wanted.values()), plan.sampler.rate
     total = least_total(_alone(plan, rate, most), phases, EVERYONE)
     noise = noise_by_phase(plan, phases, total)
     found = {
         group: rate
         if target == most
         else _rate(plan, phases, noise, target=target, most=rate)
-        for group, target in targets.items()
+        for group, target in wanted.items()
     }
     return PoissonByGroup(found)
 
@@ -244,7 +250,7 @@ def _rate(
 
 def _target(plan: Plan, group: str) -> float:
     found = (
-        max(plan.target_epsilon.values())
+        max(filter(None, plan.target_epsilon.values()))
         if group == EVERYONE and isinstance(plan.target_epsilon, Mapping)
         else plan.target_of(group)
     )

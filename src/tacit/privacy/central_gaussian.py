@@ -13,6 +13,10 @@ With `clip_quantile` the clip follows a quantile of the norms, privately: client
 one additional bit (`mechanisms.adaptive_clip`), and the budget of a round covers both.
 The bit of a member of group g is s_g of a bit, so that both cost s_g of the others'.
 
+A group that accepts that nothing is promised to it sends whole reports, and each weighs
+`consent_weight` times one of the group with the largest target. The account of the
+others is theirs alone: the noise over their own bound is what it would be without it.
+
 Where a method chooses its phases as it goes, `total_noise` is that of the whole run as
 one Gaussian release: a phase of share s gets s / total² of the budget, and whatever is
 chosen from earlier releases, the sum of 1/z² never passes 1 / total² (Smith and
@@ -44,7 +48,7 @@ from tacit.privacy.budgets import (
     least_total,
     noise_by_phase,
 )
-from tacit.privacy.guarantees import summed, whole_run
+from tacit.privacy.guarantees import summed, unprotected, whole_run
 from tacit.privacy.privacy import Codes, Privacy, Slots, parts_of, release
 from tacit.release import Release
 from tacit.sampling import Everyone, Once, PoissonByGroup
@@ -52,6 +56,11 @@ from tacit.transport.messages import Layout, PublicSlot, Slot
 from tacit.tree import Arrays, Tree
 from tacit.wire_names import register
 
+# How many people differ among each other as much as noise of multiplier 1 differs from
+# nothing. Chosen on validation users of MovieLens 1M (docs/personal_budgets.md).
+_PEOPLE_PER_NOISE = 26_000.0
+# The most that a report may weigh: sums are in whole steps of a range.
+_HEAVIEST = 300.0
 CLIP = "clip"  # its name in the server's memory and in a broadcast, where it moves
 # sigma_b over the planned whole reports: the deviation of the noise on the sum of clip
 # bits, which are sent as b - 1/2, times the scale of a group. The share of clients
@@ -152,12 +161,21 @@ class CentralGaussian(Privacy):
     def _totals(self, plan: Plan, phases: Sequence[Phase]) -> dict[str, float]:
         """The least total noise for each group that has an account of its own.
 
-        A group whose scale is given needs less noise by that factor.
+        A group whose scale is given needs less noise by that factor. A consenting
+        group needs none, and is not among them if scales are given; else it has what
+        gives its reports their weight.
         """
-        return {
+        totals = {
             group: least_total(plan, phases, group) * self.scale.get(group, 1.0)
             for group in groups_of(plan, self.scale)
+            if group not in plan.consenting
         }
+        if not self._scales_follow(plan):
+            return totals
+        loudest = min(totals.values())
+        others = sum(plan.groups[group] for group in totals)
+        weighty = loudest / consent_weight(loudest, others)
+        return {group: totals.get(group, weighty) for group in plan.groups}
 
     def _common(self, plan: Plan, totals: Mapping[str, float]) -> float:
         """The noise that serves all groups: enough for each.
@@ -199,10 +217,11 @@ class CentralGaussian(Privacy):
         self._check_choice(plan, is_chosen=is_chosen)
         for phase in filter(self._moves, phases):
             self._rule(phase)  # refuses bit noise that leaves no budget for the sum
-        groups = groups_of(replace(plan, target_epsilon=None), self.scale)
+        is_split = bool(plan.consenting)
+        aimless = plan if is_split else replace(plan, target_epsilon=None)
         return tuple(
             one
-            for group in groups
+            for group in groups_of(aimless, self.scale)
             for one in self._of_group(plan, phases, group, is_chosen=is_chosen)
         )
 
@@ -213,6 +232,8 @@ class CentralGaussian(Privacy):
         if is_chosen:
             total = given(self.total_multiplier(group), "total_noise")
             cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
+            if group in plan.consenting:
+                cells = unprotected("consented")
             what = _SEVERAL if parts else _WHAT.format(phases[0].what)
             return (release(plan, what, cells, group=group, parts=parts),)
         if len(phases) > 1 and isinstance(plan.sampler, Once):
@@ -235,6 +256,8 @@ class CentralGaussian(Privacy):
             reason=self._reason(phase),
             group=group,
         )
+        if group in plan.consenting:
+            cells = unprotected("consented")
         what, where = _WHAT.format(phase.what), None if is_only else phase
         return release(plan, what, cells, phase=where, group=group)
 
@@ -401,6 +424,20 @@ class CentralGaussian(Privacy):
             )
         if self.clip_quantile is not None:
             raise Refused("phases that are chosen have no account for a moving clip")
+
+
+def consent_weight(noise: float, others: int) -> float:
+    """What the report of somebody who accepts no promise weighs beside one of `others`.
+
+    Two means are added with the least variance when each weighs what it is sure of. Of
+    the few, people alone differ; of the others, people and noise: 1 + C z² / n times as
+    much a report. The noise of few people is loud, and then the few decide almost
+    alone; among very many others all weigh the same.
+
+    >>> round(consent_weight(4.22, 4_780)), round(consent_weight(4.22, 1_000_000), 1)
+    (98, 1.5)
+    """
+    return min(_HEAVIEST, 1.0 + _PEOPLE_PER_NOISE * noise**2 / max(1, others))
 
 
 def told_clip(told: Arrays) -> float:

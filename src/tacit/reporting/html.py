@@ -260,7 +260,8 @@ def _groups(groups: Groups, contenders: Sequence[Contender]) -> str:
         for label, by_metric in groups.items()
     )
     caption = (
-        f"{metrics[0]} for groups of users by the number of items they have, {_BARS}"
+        f"{metrics[0]} for groups of users, by the number of items they have or by "
+        f"the time until what they took next, {_BARS}"
     )
     numbers = (
         elements.table(tables.by_group(groups, name), heads=1) for name in metrics

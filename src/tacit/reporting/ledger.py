@@ -23,6 +23,7 @@ from tacit.reporting.plain_words import (
 from tacit.reporting.promises import promises
 from tacit.reporting.report_data import Lead
 from tacit.statement import Statement
+from tacit.text import nth_round
 
 _LATEST = 10  # entries that a page shows unfolded
 _SHORT_RUN = 12  # characters of a run's name that a terminal shows
@@ -167,7 +168,7 @@ def _list(told: Told) -> str:
     rows = tuple(
         (
             _day(entry.at),
-            f"round {entry.round + 1}: {entry.what}",
+            f"{nth_round(entry.round)}: {entry.what}",
             entry.release.seen_by,
             _arrived(entry),
         )

@@ -5,6 +5,8 @@ The one place that decides what the sign of a difference says:
     A is better than B by d (low to high)              where they are told apart
     A is ahead of B by d (low to high), which 300 test users do not tell apart from
     chance; about 1,900 would                          where they are not
+    A and B are not told apart: d (low to high), and a thousand times the 300 test
+    users would not tell it                            where they are as good as equal
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class Paired:
 
     The interval is from `low` to `high`. `users_to_tell`: where zero is inside, how
     many test users would tell such a difference apart from it, with the confidence of
-    the interval and a power of 80 %; None where no number would.
+    the interval and a power of 80 %; None where a thousand times as many would not.
     """
 
     method: str
@@ -53,6 +55,16 @@ class Paired:
         return self.reversed if self.mean < 0 else self
 
     @property
+    def is_beyond_users(self) -> bool:
+        """Whether no difference was found that more users could plausibly tell."""
+        return (
+            not self.is_told_apart
+            and not self.excludes_zero
+            and math.isfinite(self.low)  # else there is one user, who tells nothing
+            and self.users_to_tell is None
+        )
+
+    @property
     def excludes_zero(self) -> bool:
         """Whether the interval does; without being told apart, the seeds disagree."""
         return self.low > 0 or self.high < 0
@@ -79,6 +91,11 @@ def sentence(pair: Paired) -> str:
     first = pair.best_first
     if first.is_told_apart:
         return f"{first.method} is better than {first.against} by {figures(first)}"
+    if first.is_beyond_users:
+        return (
+            f"{first.method} and {first.against} are not told apart: "
+            f"{figures(first)}, {doubt(first)}"
+        )
     return (
         f"{first.method} is ahead of {first.against} by {figures(first)}, which "
         f"{doubt(first)}"
@@ -94,6 +111,8 @@ def doubt(pair: Paired) -> str:
     """Why a difference is not told apart from chance, and what would tell it."""
     if pair.excludes_zero:
         return "has not the same sign in all seeds; more seeds would tell"
+    if pair.is_beyond_users:
+        return f"which a thousand times the {pair.n_users:,} test users would not tell"
     here = f"{pair.n_users:,} test users do not tell apart from chance"
     if pair.users_to_tell is None:
         return here
@@ -107,7 +126,7 @@ def told_apart(pair: Paired) -> str:
     if pair.excludes_zero:
         return "no: the seeds disagree"
     if pair.users_to_tell is None:
-        return "no"
+        return "no: as good as equal" if pair.is_beyond_users else "no"
     return f"no: {rounded_users(pair.users_to_tell)} users would"
 
 

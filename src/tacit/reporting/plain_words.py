@@ -133,18 +133,39 @@ def groups_as_one(sizes: Mapping[str, int], epsilon: float) -> str:
     return f"groups: {who}; sums are as clear as with everyone at epsilon {one}"
 
 
-def targets(target: float | Mapping[str, float] | None) -> str:
+def consenting(sizes: Mapping[str, int], groups: Sequence[str], weight: float) -> str:
+    """What a plan says of groups to which nothing is promised: both ways to ask them.
+
+    >>> consenting({"others": 95, "few": 5}, ["few"], 10.0).split("; ")[0]
+    "nothing is promised to 5 'few', whose reports weigh 10 times those of the others"
+    """
+    who = ", ".join(f"{sizes[group]:,} '{shown(group)}'" for group in groups)
+    return (
+        f"nothing is promised to {who}, whose reports weigh {weight:.3g} times those "
+        "of the others; to learn of them alone, and promise the others that nothing of "
+        "them is asked, set privacy.asks"
+    )
+
+
+def targets(target: float | Mapping[str, float | None] | None) -> str:
     """The target of all, or that of each group.
 
     >>> targets({"strict": 1.0, "open": 8.0}), targets(2.0), targets(None)
     ("epsilon 1.0 for 'strict', 8.0 for 'open'", 'epsilon 2.0', 'none')
+    >>> targets({"others": 1.0, "volunteers": None})
+    "epsilon 1.0 for 'others', no promise for 'volunteers'"
     """
     if target is None:
         return "none"
     if not isinstance(target, Mapping):
         return f"epsilon {target}"
-    each = ", ".join(f"{e} for '{shown(group)}'" for group, e in target.items())
-    return f"epsilon {each}"
+    each = ", ".join(
+        f"{e} for '{shown(group)}'" for group, e in target.items() if e is not None
+    )
+    without = "".join(
+        f", no promise for '{shown(group)}'" for group, e in target.items() if e is None
+    )
+    return f"epsilon {each}{without}"
 
 
 def without_figure(standing: Standing) -> str:

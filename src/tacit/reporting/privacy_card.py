@@ -283,13 +283,17 @@ def _what_leaves(serving: Json) -> str:
 
 def _groups(budget: Json) -> tuple[str, ...]:
     """Who has which budget; nothing where all have the same, as on older cards."""
-    one = budget.get("as_one_epsilon")
-    if one is None:
+    one, weight = budget.get("as_one_epsilon"), budget.get("consent_weight")
+    if one is not None:
+        who = f"Public g{plain_words.groups_as_one(budget['groups'], one)[1:]}"
+    elif weight is not None:
+        words = plain_words.consenting(budget["groups"], budget["consenting"], weight)
+        who = f"Of the public groups, {words}"
+    else:
         return ()
     return (
-        f"Public g{plain_words.groups_as_one(budget['groups'], one)[1:]}. A group is "
-        "chosen by its users or follows from public facts, never from their data; a "
-        "user's membership in a group is not protected.",
+        f"{who}. A group is chosen by its users or follows from public facts, never "
+        "from their data; a user's membership in a group is not protected.",
     )
 
 

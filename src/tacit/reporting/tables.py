@@ -119,7 +119,7 @@ def cells(measured: Sequence[Mapping[str, Any]]) -> Table:
     return Table("Cells", header, rows)
 
 
-def by_group(groups: Groups, metric: str, *, of: str = "activity group") -> Table:
+def by_group(groups: Groups, metric: str, *, of: str = "group of users") -> Table:
     """One metric, with one row per group and one column per method."""
     cells = {label: metrics.get(metric, {}) for label, metrics in groups.items()}
     methods = _distinct(method for row in cells.values() for method in row)
@@ -136,13 +136,21 @@ def by_budget(measured: Sequence[Mapping[str, Any]], metric: str) -> Table:
         (
             one["label"],
             one["group"],
-            MISSING if one["epsilon"] is None else _rounded_up(one["epsilon"]),
+            _promised(one),
             _shown(Estimate(one["mean"], one["se"])),
         )
         for one in measured
     )
     header = ("line", "group", "epsilon", metric)
     return Table(f"{metric} by public group", header, rows, frozenset({2, 3}))
+
+
+def _promised(measured: Mapping[str, Any]) -> str:
+    """What a line promises to a group; comparisons of before asked everybody."""
+    if not measured.get("is_asked", True):
+        return "not asked"
+    epsilon = measured["epsilon"]
+    return "no promise" if epsilon is None else _rounded_up(epsilon)
 
 
 def curve(shown: Curve) -> Table:

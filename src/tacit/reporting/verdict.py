@@ -23,6 +23,7 @@ class Reason(StrEnum):
     SIMPLER = "ties go to the simpler one"
     MORE_PRIVATE = "ties go to the smaller epsilon"
     PROVABLE = "ties go to the one with a proven epsilon"
+    FEDERATED = "ties go to the one that needs nobody's history on a server"
     CHEAPER = "ties go to the one whose clients send less"
     UNBEATEN = "something else here is better than those"
     LARGER_MEAN = "of equals, the larger mean is taken"
@@ -58,6 +59,15 @@ class Price:
 
 
 @dataclass(frozen=True)
+class Promises:
+    """What a line promises to whom, where that is not the same for all groups."""
+
+    label: str
+    epsilons: Mapping[str, float | None]  # of those who are asked; None: no promise
+    not_asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What a comparison says, as data; `sentences` are its words."""
 
@@ -70,6 +80,8 @@ class Verdict:
     prices: tuple[Price, ...] = ()
     unproven: tuple[str, ...] = ()  # with noise of which nothing is proven
     diverged: Mapping[str, str] = field(default_factory=dict)  # label -> how
+    promises: tuple[Promises, ...] = ()  # of lines that do not promise the same to all
+    chosen: Mapping[str, str] = field(default_factory=dict)  # label -> its settings
 
 
 def sentences(verdict: Verdict) -> list[str]:
@@ -79,9 +91,17 @@ def sentences(verdict: Verdict) -> list[str]:
         *(_of_choice(choice, verdict) for choice in verdict.choices),
         *_of_prices(verdict),
         *_of_unproven(verdict.unproven),
+        *map(_of_promises, verdict.promises),
         *(f"{label} has no figures: {how}." for label, how in verdict.diverged.items()),
+        *map(chosen_settings, verdict.chosen.items()),
         _caveat(verdict),
     ]
+
+
+def chosen_settings(line: tuple[str, str]) -> str:
+    """What was set on validation users, from a label and its settings."""
+    label, settings = line
+    return f"Chosen on validation users for {label}: {settings}."
 
 
 def _headline(verdict: Verdict) -> Iterator[str]:
@@ -145,6 +165,9 @@ def _tie(pair: Paired) -> str:
         else "; the seeds disagree" * pair.excludes_zero
     )
     between = f"{pair.low:.4f} to {pair.high:.4f}{would}"
+    if pair.is_beyond_users:
+        both = f"{pair.method} and {pair.against} are as good as equal"
+        return f"{both}: {pair.mean:.4f} ({between})"
     return f"{pair.method} is ahead of {pair.against} by {pair.mean:.4f} ({between})"
 
 
@@ -161,6 +184,16 @@ def _of_unproven(labels: Sequence[str]) -> Iterator[str]:
             f"Nothing is proven about {', '.join(labels)}, so that no budget of "
             "privacy is kept by it."
         )
+
+
+def _of_promises(promises: Promises) -> str:
+    """To whom a line promises what, and of whom it asks nothing."""
+    parts = [
+        f"promises {'nothing' if e is None else f'epsilon {e:.2f}'} to '{group}'"
+        for group, e in promises.epsilons.items()
+    ]
+    parts += [f"asks nothing of '{group}'" for group in promises.not_asked]
+    return f"{promises.label} {', and '.join(parts)}."
 
 
 def _caveat(verdict: Verdict) -> str:

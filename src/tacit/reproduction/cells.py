@@ -44,7 +44,7 @@ from tacit.method import Scores
 from tacit.release import Unit, View
 from tacit.reproduction.tables import Line
 from tacit.results import Evaluation, Metric, Pooled, pool
-from tacit.runtime.run import ONLY
+from tacit.runtime.run import ONLY, RunDirectory
 from tacit.version import __version__
 
 
@@ -208,6 +208,21 @@ class Results:
             self._found[cell] = make(cell)
         return self._found[cell]
 
+    def missing(self, cell: Cell) -> list[Experiment]:
+        """The seeds of a cell that are neither finished nor known to diverge."""
+        experiments = cell.experiments()
+        if cell.baseline is not None:
+            folder = self._baseline_folder(cell, experiments[0])
+            files = [folder / f"seed-{one.split_seed}.json" for one in experiments]
+            pairs = zip(experiments, files, strict=True)
+            return [one for one, file in pairs if not file.exists()]
+        return [one for one in experiments if not self._is_settled(cell, one)]
+
+    def _is_settled(self, cell: Cell, experiment: Experiment) -> bool:
+        run = RunDirectory(self._place(cell, experiment))
+        is_diverged = run.diverged.exists() and not self.progress.retry_diverged
+        return run.result.exists() or is_diverged
+
     def measured(
         self, name: str, inputs: Mapping[str, Any], make: Callable[[], Any]
     ) -> Any:
@@ -225,9 +240,8 @@ class Results:
         return read_document(path)["found"]
 
     def _trained(self, cell: Cell) -> Found:
-        folder = self.out / "runs" / cell.folder
         experiments = cell.experiments()
-        runs = [self._run(one, folder) for one in experiments]
+        runs = [self._run(one, self._place(cell, one)) for one in experiments]
         finished = tuple(run for run in runs if run is not None)
         self._name_other_versions(finished)
         own, among_all = (
@@ -239,13 +253,16 @@ class Results:
         )
         return Found(_present(own), _present(among_all), finished)
 
-    def _run(self, experiment: Experiment, folder: Path) -> SavedRun | None:
+    def _place(self, cell: Cell, experiment: Experiment) -> Path:
+        """The directory of the run of a seed."""
+        return self.out / "runs" / cell.folder / f"seed-{experiment.split_seed}"
+
+    def _run(self, experiment: Experiment, path: Path) -> SavedRun | None:
         """The finished run of a seed; None if it diverged."""
-        path = folder / f"seed-{experiment.split_seed}"
         try:
             return finished_run(experiment, path, self.progress, page=False)
         except Diverged as error:
-            self.diverged.append(f"{folder.name}, {error}")
+            self.diverged.append(f"{path.parent.name}, {error}")
             self.progress.watch.say(self.diverged[-1])
             return None
 
@@ -264,16 +281,21 @@ class Results:
         """Fitted once for all cells that are measured alike on the same data."""
         assert cell.baseline is not None
         experiments = cell.experiments()
-        text = json.dumps(measured(experiments[0]), sort_keys=True)
-        digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-        source = folder_name(experiments[0].data.source)
-        folder = self.out / "baselines" / f"{source}-{digest}" / cell.baseline
+        folder = self._baseline_folder(cell, experiments[0])
         judged = [
-            evaluated_baseline(cell.baseline, one, folder, self.progress)
+            # As the paper set them: a study searches nothing.
+            evaluated_baseline(cell.baseline, one, folder, self.progress, budget=0)
             for one in experiments
         ]
         among_all = _present(tuple(one.among_all for one in judged))
         return Found(tuple(one.own for one in judged), among_all)
+
+    def _baseline_folder(self, cell: Cell, experiment: Experiment) -> Path:
+        assert cell.baseline is not None
+        text = json.dumps(measured(experiment), sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        source = folder_name(experiment.data.source)
+        return self.out / "baselines" / f"{source}-{digest}" / cell.baseline
 
 
 def has_data(source: str) -> bool:

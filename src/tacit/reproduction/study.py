@@ -19,6 +19,7 @@ from tacit.errors import BadValue, Diverged, MissingExtra
 from tacit.experiment.assemble import data_read_once
 from tacit.experiment.training import Nobody, Watch
 from tacit.reproduction.cells import Cell, Results
+from tacit.reproduction.estimates import Estimate, estimate
 from tacit.reproduction.tables import Reproduction
 
 Scale = Literal["smoke", "quick", "full"]
@@ -84,6 +85,31 @@ class Study:
 
         Every experiment is checked and every extra looked for before the first step.
         """
+        whole = self._whole(table)
+        results = Results(
+            out, whole.cells, watch or Nobody(), retry_diverged=retry_diverged
+        )
+        with data_read_once():
+            return replace(whole.make(results), diverged=tuple(results.diverged))
+
+    def estimated(
+        self,
+        out: Path,
+        *,
+        table: str | None = None,
+        watch: Watch | None = None,
+        retry_diverged: bool = False,
+    ) -> Estimate:
+        """How long `reproduced` would take; trains a few rounds to find out."""
+        whole = self._whole(table)
+        results = Results(
+            out, whole.cells, watch or Nobody(), retry_diverged=retry_diverged
+        )
+        with data_read_once():
+            return estimate(results)
+
+    def _whole(self, table: str | None) -> Table:
+        """All tables as one, or the one that is asked for; its extras are there."""
         if table is not None and table not in self.tables:
             known = ", ".join(self.tables)
             raise BadValue(
@@ -92,11 +118,7 @@ class Study:
         asked = [*self.tables.values()] if table is None else [self.tables[table]]
         whole = Table.joined(asked)
         check_extras(whole.needed())
-        results = Results(
-            out, whole.cells, watch or Nobody(), retry_diverged=retry_diverged
-        )
-        with data_read_once():
-            return replace(whole.make(results), diverged=tuple(results.diverged))
+        return whole
 
 
 def check_extras(needed: Mapping[str, str]) -> None:

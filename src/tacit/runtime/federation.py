@@ -43,6 +43,7 @@ from tacit.runtime.rounds import State, Tally, open_round, secrets_after
 from tacit.runtime.secrets import Secrets
 from tacit.runtime.simulate import Simulation
 from tacit.sampling import FixedSize
+from tacit.text import nth_round
 from tacit.transport.channels import (
     Delivery,
     RoundContext,
@@ -398,7 +399,7 @@ class _Heard:
         told = [f"{node} {why}" for node, why in self.dropped.items()]
         told += [f"nobody answered for {share}" for share in self._absent()]
         raise Refused(
-            f"round {self.broadcast.round}: {len(self.counts)} of "
+            f"{nth_round(self.broadcast.round)}: {len(self.counts)} of "
             f"{self.run.parts_of_users} nodes answered and {wanted} must: "
             f"{'; '.join(told)}; continue the run with --resume when they are back, or "
             "lower --min-nodes"

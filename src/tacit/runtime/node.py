@@ -28,6 +28,7 @@ from tacit.method import Clients, Server
 from tacit.runtime.node_store import Kept, NodeStore, digest_of
 from tacit.runtime.rounds import Cohort, State
 from tacit.runtime.simulate import Simulation
+from tacit.text import nth_round
 from tacit.transport.channels import RoundContext, partial_sum
 from tacit.transport.codec import decode_broadcast, encode_partial, encode_stack
 from tacit.transport.messages import Broadcast, PartialSum
@@ -118,20 +119,20 @@ class Node:
         plan = self.simulation.plan
         if not self.simulation.method.agrees(broadcast, plan):
             raise Refused(
-                f"round {broadcast.round} asks for phase {broadcast.phase}, which the "
-                "plan does not have in that round"
+                f"{nth_round(broadcast.round)} asks for phase {broadcast.phase}, which "
+                "the plan does not have in that round"
             )
         last = self.store.last_round(self.run)
         if broadcast.round < last:
             raise Refused(
-                f"round {broadcast.round} is over: round {last} of run '{self.run}' "
-                "was answered"
+                f"{nth_round(broadcast.round)} is over: {nth_round(last)} of run "
+                f"'{self.run}' was answered"
             )
         asked = self.store.asked(self.run, broadcast.round)
         if asked is not None and asked.digest != digest_of(question):
             raise Refused(
-                f"round {broadcast.round} of run '{self.run}' was asked before, with "
-                "another question; a round is answered once"
+                f"{nth_round(broadcast.round)} of run '{self.run}' was asked before, "
+                "with another question; a round is answered once"
             )
         return broadcast
 

@@ -41,6 +41,7 @@ from tacit.runtime.rounds import State, Tally, refuse_diverged
 from tacit.runtime.simulate import Simulation
 from tacit.runtime.warm_start import plain_past
 from tacit.statement import Past
+from tacit.text import nth_round
 
 Facts = Mapping[str, Any]
 Observe = Callable[[State, Tally], Facts]
@@ -239,9 +240,9 @@ class Spending:
         """
         if max(self.most, most) < 1:
             raise Refused(
-                f"round {round} would begin, and no client may take part in it: by "
-                "their caps they answer 0 rounds, and nothing would be learnt; raise "
-                "the caps, or plan a run that costs less"
+                f"{nth_round(round)} would begin, and no client may take part in it: "
+                "by their caps they answer 0 rounds, and nothing would be learnt; "
+                "raise the caps, or plan a run that costs less"
             )
         self.begun = max(self.begun, round + 1)
         self.most = max(self.most, most)

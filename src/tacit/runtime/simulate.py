@@ -36,6 +36,7 @@ from tacit.runtime.secrets import Secrets
 from tacit.runtime.warm_start import Earlier
 from tacit.sampling import Everyone, FixedSize
 from tacit.statement import Account, Past, account
+from tacit.text import nth_round
 from tacit.transport.channels import Channel, channel
 from tacit.transport.exact_total import check_exact
 from tacit.transport.shared_sum import SharedSum
@@ -136,8 +137,8 @@ class Simulation:
         """Refuse a round of a release that could only draw from a seed."""
         if self.is_release and state.secrets is None:
             raise Refused(
-                f"round {state.server.round} of a release has no secret to draw from; "
-                "its checkpoint is not one of a release: begin again, elsewhere"
+                f"{nth_round(state.server.round)} of a release has no secret to draw "
+                "from; its checkpoint is not one of a release: begin again, elsewhere"
             )
 
     def refuse_both_operators(self) -> None:

@@ -8,7 +8,7 @@
     batches           queries that arrive together are ranked together
     application       the endpoints
     server            a port, uvicorn, and an end that finishes what was begun
-    uncopied_bodies   what uvicorn speaks, with long bodies handed on as they arrive
+    http_protocol     HTTP with limits on slow heads, and bodies without copies
     run_offer         the offer of a run directory
     client            fetches, checks digests, ranks by itself or sends its query
 

@@ -16,7 +16,7 @@
 | 408 | the query did not arrive in time | sends the same bytes again |
 | 409 | a query for another model | fetches the model again |
 | 413 | a body longer than any query | drops the query |
-| 503 | too many queries at once; `Retry-After` | sends the same bytes again |
+| 429, 503 | too many queries at once; `Retry-After` | sends the same bytes again |
 
 An error is `{"error": {"kind", "message"}}`; the message says what was given, what is
 allowed and what to do. It goes to whoever asked and into no log: of a query nothing is
@@ -48,12 +48,13 @@ from tacit.service.http import (
     JSON,
     Failure,
     Gone,
+    IncomingBody,
     Reply,
     has_tag,
     header,
-    read_body,
     send_reply,
 )
+from tacit.service.intake_room import IntakeRoom
 from tacit.service.metrics import Metrics
 from tacit.service.offer import Offer, RankedItems, Ranking, Resource
 
@@ -67,7 +68,8 @@ _KINDS = {404: "NotFound", 405: "BadMethod"}
 class Limits:
     """What a server takes on at once."""
 
-    open: int = 512  # queries that are being read
+    open: int = 512  # queries that are being read or ranked
+    bytes: int = 64 * 2**20  # of these
     seconds: float = 10.0  # for a query to arrive
 
 
@@ -118,6 +120,7 @@ class TopK:
     ) -> None:
         self.ranking, self.limits, self.metrics = ranking, limits, metrics
         self.batches = None if ranking is None else Batches(ranking.ranker, metrics)
+        self.room = IntakeRoom("queries", bytes=limits.bytes, requests=limits.open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; whatever happens, nothing of the query remains."""
@@ -142,18 +145,17 @@ class TopK:
             raise _bad_method(scope["method"], "topk", "POST")
         if (ranking := self.ranking) is None or self.batches is None:
             raise Failure(404, "NotFound", _RANKS_NOTHING)
-        if self.metrics.open > self.limits.open:
-            raise Failure(503, "Busy", _BUSY.format(self.limits.open), retry_after=1)
         count = _count(scope["query_string"], ranking.most)
-        message = await read_body(
-            receive, ranking.query_bytes, seconds=self.limits.seconds, what=_QUERY
-        )
-        try:
-            best = await self.batches.best(bytes(message), count)
-        except OtherVersion as error:
-            raise Failure(409, "OtherVersion", str(error)) from None
-        except BadMessage as error:
-            raise Failure(400, "BadMessage", str(error)) from None
+        size, seconds = ranking.query_bytes, self.limits.seconds
+        body = IncomingBody(receive, size, seconds=seconds, what=_QUERY)
+        with self.room.hold(body):
+            message = bytes(await body.read())
+            try:
+                best = await self.batches.best(message, count)
+            except OtherVersion as error:
+                raise Failure(409, "OtherVersion", str(error)) from None
+            except BadMessage as error:
+                raise Failure(400, "BadMessage", str(error)) from None
         if _wants_json(scope):
             return Reply(200, _readable(ranking, best))
         answer = Answer(ranking.version, best.items, best.scores)
@@ -250,7 +252,6 @@ _RANKS_NOTHING = (
     "this server ranks nothing: its model is served on_device; get /v1/candidates and "
     "rank on the client"
 )
-_BUSY = "more than {} queries at once; send the same bytes again after Retry-After"
 _QUERY = "query of the model that GET /v1/model describes"
 _BROKEN = Failure(
     500,

@@ -38,6 +38,7 @@ from tacit.errors import (
 )
 from tacit.experiment.saved_run import load
 from tacit.files import make_folders, write_atomically
+from tacit.method import ListFor
 from tacit.release import Unit, View
 from tacit.runtime.run import RunDirectory
 from tacit.service.urls import public_url
@@ -64,7 +65,7 @@ except ImportError as error:
 
 MOST_BYTES = 1 << 31  # of public content
 _MOST_DOCUMENT = 1 << 24  # bytes of a model's document or of an error
-_AGAIN = (408, 503)  # statuses after which the same bytes are sent again
+_AGAIN = (408, 429, 503)  # statuses after which the same bytes are sent again
 _LONGEST_WAIT = 30.0  # seconds, whatever Retry-After says
 _SENT_NOTHING = "nothing was sent: no ledger was given"
 
@@ -188,15 +189,19 @@ class Connection:
         refresh: timedelta = timedelta(days=1),
         releases: int = 365,
         overfetch: int = OVERFETCH,
+        list_for: ListFor = "any",
     ) -> Served:
         """The best `k` items; without a ledger they are ranked here.
 
         With one, a query is sent that may cost `epsilon` at the most for a whole user,
         and a fresh one at most `releases` times, once per `refresh`. `Served` says who
         ranked, and why it was the client where it had to be.
+
+        What the list is for decides what the query is made of, here; nobody is told.
         """
+        recommender = self.recommender.ranking_for(list_for)
         if ledger is None:
-            items = self.recommender.recommend(history, k)
+            items = recommender.recommend(history, k)
             return Served(items, "client", _SENT_NOTHING)
         if epsilon is None:
             raise BadValue("a query needs epsilon: what one may cost at the most")
@@ -207,7 +212,7 @@ class Connection:
             Path(ledger), model, refresh=refresh, releases=releases, run=run
         ) as client:
             return serve(
-                self.recommender,
+                recommender,
                 history,
                 k,
                 client=client,

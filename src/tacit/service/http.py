@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
 from starlette.types import Receive, Scope, Send
 
 LOG = logging.getLogger("tacit.service")
@@ -24,6 +26,7 @@ ASK_AGAIN = "public, no-cache"  # to be kept, and asked for with its ETag
 PROTOCOL = 1  # of clients and servers; raised when a message changes
 PROTOCOL_HEADER = "Tacit-Protocol"
 _PROTOCOL = PROTOCOL_HEADER.lower().encode()
+_GRACE = 2.0  # seconds that a body may be behind one that arrives evenly
 
 
 class Failure(Exception):
@@ -78,71 +81,104 @@ async def send_reply(send: Send, reply: Reply) -> None:
     await send({"type": "http.response.body", "body": reply.content})
 
 
-async def read_body(
-    receive: Receive, size: int, *, seconds: float, what: str
-) -> bytearray:
-    """The body of a request, of exactly this size and within so many seconds.
+class IncomingBody:
+    """The body of a request while it arrives; for the task that reads it.
 
-    It is filled in while it arrives: joined at the end, a report of 1.6 MB would take
-    twice the time.
+    It has one size, and `seconds` to arrive in. A client that is idle is told so before
+    that: after two seconds the part that has arrived must keep up with the time.
     """
-    found, filled = bytearray(size), 0
-    timer = _Timer(seconds)
-    try:
-        while True:
-            message = await receive()
+
+    def __init__(
+        self, receive: Receive, size: int, *, seconds: float, what: str
+    ) -> None:
+        self.size, self.seconds = size, seconds
+        self.arrived = 0  # bytes
+        self.on_piece: Callable[[IncomingBody, int], None] = _take_no_notice
+        self._receive, self._what = receive, what
+        self._refusal: Failure | None = None
+        self._began = 0.0
+        self._task: asyncio.Task[object] | None = None
+
+    async def read(self) -> memoryview:
+        """The whole body, of exactly this size.
+
+        It is filled in while it arrives: joined at the end, a report of 1.6 MB would
+        take twice the time. Memory that nothing was written to costs nothing.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        loop = task.get_loop()
+        content, self._task, self._began = _empty(self.size), task, loop.time()
+        self._timer = loop.call_later(min(_GRACE, self.seconds), self._look)
+        try:
+            await self._fill(content)
+        except asyncio.CancelledError:
+            if self._refusal is None or task.uncancel():
+                raise
+            raise self._refusal from None
+        finally:
+            self._timer.cancel()
+            self._task = None
+        if self.arrived < self.size:
+            said = f"a body of {self.arrived} bytes; every {self._what} has {self.size}"
+            raise Failure(400, "BadMessage", said)
+        return content
+
+    def lateness(self, now: float) -> float:
+        """Seconds that it is behind an even arrival; -inf if nothing is awaited."""
+        if self._task is None or self.arrived >= self.size:
+            return -math.inf
+        return now - self._began - self.seconds * self.arrived / self.size
+
+    def refuse(self, refusal: Failure) -> None:
+        """End its reading with a refusal."""
+        if self._task is not None and self._refusal is None:
+            self._refusal = refusal
+            self._task.cancel()
+
+    async def _fill(self, content: memoryview) -> None:
+        more = True
+        while more:
+            message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise Gone
             piece = message.get("body", b"")
-            end = filled + len(piece)
-            if end > size:
+            end = self.arrived + len(piece)
+            if end > self.size:
                 # Closed, so that the rest of it is not read either.
-                raise too_long(size, what)
-            found[filled:end] = piece
-            filled = end
-            if not message.get("more_body"):
-                break
-    except asyncio.CancelledError:
-        if not timer.has_rung or timer.task.uncancel():
-            raise
-        raise Failure(
-            *(408, "TooLate"),
-            f"no whole body within {seconds:g} seconds; send the same bytes again",
-            connection="close",
-        ) from None
-    finally:
-        timer.stop()
-    if filled < size:
-        said = f"a body of {filled} bytes; every {what} has {size}"
-        raise Failure(400, "BadMessage", said)
-    return found
+                raise too_long(self.size, self._what)
+            self.on_piece(self, len(piece))
+            content[self.arrived : end] = piece
+            self.arrived = end
+            more = message.get("more_body", False)
+
+    def _look(self) -> None:
+        """Refuse the body if it is late, and look again a second later if not."""
+        assert self._task is not None
+        loop = self._task.get_loop()
+        elapsed = loop.time() - self._began
+        is_over = elapsed >= self.seconds
+        if is_over or self.lateness(loop.time()) > _GRACE:
+            within = f"within {self.seconds:g} seconds" if is_over else "fast enough"
+            said = f"no whole body {within}; send the same bytes again"
+            self.refuse(Failure(408, "TooLate", said, connection="close"))
+            return
+        self._timer = loop.call_later(min(1.0, self.seconds - elapsed), self._look)
+
+
+def _take_no_notice(_: IncomingBody, __: int) -> None:
+    """Nobody counts what arrives."""
+
+
+def _empty(size: int) -> memoryview:
+    """Writable memory; of a large one the system gives only what is written to."""
+    return np.empty(size, np.uint8).data
 
 
 def too_long(size: int, what: str) -> Failure:
     """The refusal of a body that is longer than allowed; its rest is not read."""
     said = f"a body of more than {size} bytes; every {what} has {size}"
     return Failure(413, "TooLong", said, connection="close")
-
-
-class _Timer:
-    """Cancels the task that made it after so many seconds, unless it is stopped.
-
-    As `asyncio.timeout` does, which takes four times as long to set up.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.has_rung, self.task = False, task
-        self._handle = task.get_loop().call_later(seconds, self._ring)
-
-    def stop(self) -> None:
-        """Cancel nothing any more."""
-        self._handle.cancel()
-
-    def _ring(self) -> None:
-        self.has_rung = True
-        self.task.cancel()
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -213,7 +249,8 @@ class Asked:
     async def body(self, most: int, *, seconds: float, what: str) -> bytes:
         """The body, of at most so many bytes and within so many seconds."""
         size = self.length(most, what)
-        return bytes(await read_body(self.receive, size, seconds=seconds, what=what))
+        body = IncomingBody(self.receive, size, seconds=seconds, what=what)
+        return bytes(await body.read())
 
 
 Handler = Callable[[Asked], Awaitable[Reply]]
@@ -247,8 +284,10 @@ class Endpoints:
         endpoints: Sequence[Endpoint],
         *,
         count: Callable[[str, int], None] | None = None,
+        check: Callable[[Scope], None] | None = None,
     ) -> None:
         self._endpoints, self._count = endpoints, count
+        self._check = check  # refuses a request, whichever path it is for
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -257,6 +296,8 @@ class Endpoints:
         name = "unknown"
         try:
             check_protocol(scope)
+            if self._check is not None:
+                self._check(scope)
             endpoint, parts = self._found(scope)
             name = endpoint.name
             if endpoint.secrets is not None:

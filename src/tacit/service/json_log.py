@@ -39,5 +39,5 @@ def log_json_lines(stream: TextIO | None = None) -> logging.Handler:
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO if name == _LOGGERS[0] else logging.WARNING)
+        logger.setLevel(logging.INFO if name == _LOGGERS[0] else logging.ERROR)
     return handler

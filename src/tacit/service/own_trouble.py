@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tacit.errors import Refused
+from tacit.errors import Damaged, Refused
 from tacit.service.http import LOG, Failure
 from tacit.system_errors import DiskError
 
@@ -20,7 +20,7 @@ def own_trouble() -> Iterator[None]:
     """
     try:
         yield
-    except DiskError as error:
+    except (DiskError, Damaged) as error:
         LOG.error("the disk: %s", type(error).__name__)
         said = "the disk of this operator cannot be written; ask again later"
         raise Failure(503, "Disk", said, retry_after=_LATER) from None

@@ -10,18 +10,20 @@ import asyncio
 import contextlib
 import errno
 import gc
+import logging
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from tacit.errors import BadValue, Refused
-from tacit.service.uncopied_bodies import UncopiedBodies
+from tacit.service.http_protocol import AwaitedConnections, HttpProtocol
 
 _BACKLOG = 2048  # connections that wait to be accepted
 _CONNECTIONS = 4096  # open ones; with more, uvicorn answers 503
@@ -132,10 +134,12 @@ class Server(uvicorn.Server):
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:
+    # Its warnings are about single requests, with the time of each.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return uvicorn.Config(
         app,
         loop=_loop(),
-        http=UncopiedBodies,
+        http=partial(HttpProtocol, awaited=AwaitedConnections()),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,

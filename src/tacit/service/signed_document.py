@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tacit.errors import BadMessage, BadValue, Refused
+from tacit.text import nth_round
 
 MOST_BYTES = 64 * 1024
 SIGNATURE_BYTES, KEY_BYTES = 64, 32
@@ -176,11 +177,11 @@ def check_chain(document: Chained, known: Mapping[int, bytes]) -> None:
     number = document.round
     seen = known.get(number)
     if seen is not None and seen != document.round_id:
-        raise Refused(f"round {number} has two manifests: a fork")
+        raise Refused(f"{nth_round(number)} has two manifests: a fork")
     earlier = [one for n, one in known.items() if n < number]
     if number == 0 and document.previous:
         raise Refused("the first round of a run follows another one: a fork")
     if number and not document.previous:
-        raise Refused(f"round {number} follows no other: a fork")
+        raise Refused(f"{nth_round(number)} follows no other: a fork")
     if earlier and document.previous not in earlier:
-        raise Refused(f"round {number} follows a round that is not known")
+        raise Refused(f"{nth_round(number)} follows a round that is not known")

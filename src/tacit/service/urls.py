@@ -68,6 +68,29 @@ def checked_host(text: str, name: str) -> str:
     return text.strip("[]")
 
 
+def host_of(header: str) -> str:
+    """The host of a `Host` header, in small letters and without its port.
+
+    >>> host_of("Films.example:8201"), host_of("[::1]:80"), host_of("::1")
+    ('films.example', '::1', '')
+    """
+    found = re.fullmatch(rf"({_HOST})(?::\d{{1,5}})?", header)
+    return "" if found is None else found[1].strip("[]").lower()
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an address, which no other name can lead to.
+
+    >>> is_address("10.0.0.7"), is_address("::1"), is_address("films.example")
+    (True, True, False)
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def is_on_this_machine(url: str) -> bool:
     """Whether a URL is one of this machine's own."""
     found = _URL.match(url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import overload
@@ -18,7 +18,16 @@ from tacit.data.shards import Shards
 from tacit.data.strings import Strings
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key, Keys
-from tacit.method import Candidates, Clients, Explainable, Method, Scores, Tastes
+from tacit.method import (
+    Candidates,
+    Clients,
+    Explainable,
+    ListFor,
+    Method,
+    Scores,
+    Tastes,
+    ranking_for,
+)
 from tacit.plans import Plan
 from tacit.records import Records
 from tacit.serving.taste import Taste, model_digest, origin, read_or_make
@@ -68,6 +77,7 @@ class Recommender:
     method: Method
     broadcast: Broadcast
     catalog: Catalog
+    list_for: ListFor = "any"  # what `method` ranks for: see `ranking_for`
 
     @overload
     def recommend(
@@ -119,15 +129,25 @@ class Recommender:
         """A digest that tells this model from others; a taste is of one model."""
         return model_digest(self.method, self.broadcast)
 
-    def why(self, history: History, item: str, *, n: int = 3) -> Records[Reason]:
+    def ranking_for(self, list_for: ListFor) -> Recommender:
+        """The same model, ranking for a `session` or the next `visit`; or for `any`.
+
+        A session is read off the order of the history, and off its times where there
+        are any; a visit off times, if there are any. Refuses a method that cannot.
+        """
+        own = ranking_for(self.method, list_for)
+        return replace(self, method=own, list_for=list_for)
+
+    def why(
+        self, history: History | Holding, item: str, *, n: int = 3
+    ) -> Records[Reason]:
         """The items of this history that add most to an item's score.
 
         The strongest comes first. Shares are of everything that raises the score; the
         list is empty where only popularity does.
         """
         check.at_least(1, n=n)
-        held = self.catalog.indices(list(dict.fromkeys(_ids(_listed(history)))))
-        shard = self._shard([held])
+        shard = _once(self.holding(history).shard)
         target = int(self.catalog.indices(_ids([item]))[0])
         if not isinstance(self.method, Explainable):
             name = type(self.method).__name__
@@ -212,6 +232,13 @@ class Recommender:
         """The histories of users who like these items and have no other events."""
         liked, n_items = self.method.liked, len(self.catalog)
         return Shards.of_histories(held, n_items=n_items, value=liked)
+
+
+def _once(shard: Shards) -> Shards:
+    """One user's items, each at its latest event."""
+    latest = {item: place for place, item in enumerate(shard.items.tolist())}
+    is_latest = np.isin(np.arange(len(shard.items)), [*latest.values()])
+    return Shards.of(shard.log.keep(is_latest), shard.impressions)
 
 
 def stranger(

@@ -67,6 +67,7 @@ def vector_of(
     if mechanism is not None and mechanism.has_trained_basis:
         return encodings_of(recommender, shard, padding=padding, only=only)[0]
     if padding is not None:
+        recommender = recommender.ranking_for("any")  # order and times are padded away
         liked = recommender.method.liked
         shard = padded(shard, padding, Key.from_os(), value=liked, only=only)
     tastes = recommender.taste(replace(held, shard=shard)).tastes

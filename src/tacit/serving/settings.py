@@ -303,6 +303,7 @@ def usual_interests(epsilon: float) -> int:
 
 def served_model(recommender: Recommender, settings: ServingSettings) -> ServedModel:
     """The public model of these settings: the same wherever it is made."""
+    recommender = recommender.ranking_for("any")  # invented users have no order
     key, space = Key.from_seed(_PUBLIC_SEED), space_of(recommender)
     settings = settings.of_method(recommender.method)
     basis = trained_basis(recommender) if settings.has_trained_basis else None

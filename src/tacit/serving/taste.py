@@ -28,6 +28,7 @@ from tacit.transport.messages import Broadcast
 from tacit.tree import Arrays
 from tacit.version import __version__
 
+_FORMAT = 2  # raised whenever the same model and history make another taste
 _FACTS = "taste"  # key of the file's only metadata: its origin and a checksum
 
 
@@ -59,7 +60,7 @@ def origin(model: str, shard: Shards, *, profile: Profiles) -> str:
     described = {name: describe(part, name) for name, part in parts.items()}
     facts = {name: json.dumps(said) for name, (said, _) in described.items()}
     columns = {n: c for _, found in described.values() for n, c in found.items()}
-    return _digest({"model": model, **facts}, columns)
+    return _digest({"format": str(_FORMAT), "model": model, **facts}, columns)
 
 
 def read_or_make(path: Path, origin: str, *, make: Callable[[], Tastes]) -> Tastes:

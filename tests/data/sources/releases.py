@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tacit.data.dataset import Dataset
 from tacit.data.sources import load, source
 
@@ -45,6 +47,25 @@ def write(name: str, place: Path, files: Files, *, packed: bool = True) -> Path:
         for member, text in files.items():
             out.writestr(prefix + member, text)
     return path
+
+
+def write_ml_20m(path: Path, *, n_users: int, n_films: int) -> None:
+    """An archive of ml-20m's format with invented ratings; the last user has five."""
+    generator = np.random.default_rng(0)
+    lines = ["userId,movieId,rating,timestamp"]
+    for user in range(n_users + 1):
+        size = 5 if user == n_users else 62 + user % 29
+        # Everybody's films begin at another one, so that each film has users.
+        films = (user * 7 + np.arange(size)) % n_films + 1
+        stars = generator.integers(1, 11, size) / 2
+        times = generator.integers(1_000_000_000, 1_400_000_000, size)
+        rows = zip(films, stars, times, strict=True)
+        lines += [f"{user + 1},{film},{star},{at}" for film, star, at in rows]
+    titles = [f'{n},"Film, The {n} (1999)",Drama' for n in range(1, n_films + 1)]
+    movies = "\n".join(["movieId,title,genres", *titles, ""])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ml-20m/ratings.csv", "\n".join([*lines, ""]))
+        archive.writestr("ml-20m/movies.csv", movies)
 
 
 def parsed(name: str, place: Path, files: Files | None = None) -> Dataset:

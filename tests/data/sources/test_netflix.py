@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from data.sources.releases import NETFLIX, edited, parsed, write
 
+from tacit.data.interactions import Interactions
 from tacit.data.parsing import number_tables
 from tacit.data.sources import load, netflix
 from tacit.data.sources.netflix import parse
@@ -164,8 +165,8 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
 
 
 def test_memory_grows_by_the_columns_and_not_by_the_text(tmp_path, monkeypatch):
-    """Three times as many lines: at most 70 bytes more for each."""
-    monkeypatch.setattr(number_tables, "_BLOCK", 1 << 16)
+    """Three times as many lines: at most 24 bytes more for each."""
+    monkeypatch.setattr(number_tables, "_BLOCK", 1 << 14)
     monkeypatch.setattr(netflix, "_AT_ONCE", 1 << 12)
     peaks = []
     for n in (50_000, 150_000):
@@ -180,7 +181,41 @@ def test_memory_grows_by_the_columns_and_not_by_the_text(tmp_path, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(log) == n
-    assert peaks[1] - peaks[0] < 70 * 100_000, peaks
+    assert peaks[1] - peaks[0] < 24 * 100_000, peaks
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_log_is_that_of_its_columns(tmp_path, monkeypatch, seed):
+    """Blocks of 200 bytes, runs of 7 ratings, days in any order, and ties."""
+    monkeypatch.setattr(number_tables, "_BLOCK", 200)
+    monkeypatch.setattr(netflix, "_AT_ONCE", 7)
+    generator = np.random.default_rng(seed)
+    columns, lines = [], []
+    for movie in (2, 1, 3):
+        lines.append(f"{movie}:")
+        for _ in range(generator.integers(1, 60)):
+            customer, stars = generator.integers(5, 15), generator.integers(1, 6)
+            day = generator.integers(1, 6)
+            columns.append((customer, movie, stars, day))
+            lines.append(f"{customer},{stars},1970-01-0{day}")
+    (tmp_path / "combined_data_1.txt").write_text("\n".join([*lines, ""]))
+    (tmp_path / "movie_titles.txt").write_text("3,1990,C\n1,1991,A\n2,1992,B\n")
+    found = parse(tmp_path)
+    customer, movie, stars, day = np.array(columns).T
+    ids, users = np.unique(customer, return_inverse=True)
+    expected = Interactions.of_columns(
+        users,
+        np.array([1, 2, 0])[movie - 1],  # as the titles are listed
+        values=stars,
+        times=(day - 1) * 86_400,
+        n_users=len(ids),
+        n_items=3,
+    )
+    assert list(found.profiles.ids) == [str(one) for one in ids]
+    for name in ("offsets", "items", "values", "times"):
+        ours, theirs = getattr(found.interactions, name), getattr(expected, name)
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
 
 
 @pytest.mark.data

@@ -82,9 +82,10 @@ def check_heldout(dataset: Dataset, held: Heldout, *, hidden: list[set[int]]) ->
         assert not set(history) & set(targets)
         away = set(targets) | hidden[place]
         assert history == [item for item in own[user] if item not in away]
-        first = [own[user].index(item) + log.offsets[user] for item in targets]
+        ends = {item: number for number, item in enumerate(own[user])}
+        last = [ends[item] + log.offsets[user] for item in targets]
         begin, end = held.targets.offsets[place : place + 2]
-        assert held.targets.values[begin:end].tolist() == log.values[first].tolist()
+        assert held.targets.values[begin:end].tolist() == log.values[last].tolist()
 
 
 def check_users(dataset: Dataset, split: Split) -> None:

@@ -16,7 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.shards import Shards
-from tacit.data.splits import leave_one_out, ratio
+from tacit.data.sources import load
+from tacit.data.splits import (
+    global_cut,
+    leave_last_visit_out,
+    leave_one_out,
+    new_users,
+    ratio,
+)
 from tacit.data.synthetic.world import World, checkerboard
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -85,7 +92,7 @@ def test_ties_in_time_are_broken_evenly():
 
 def test_latest_needs_times():
     dataset = dataset_of([[(0, 0), (1, 0), (2, 0)]], with_times=False)
-    with pytest.raises(BadValue, match="which='random'"):
+    with pytest.raises(BadValue, match="has no times of events"):
         leave_one_out(dataset, which="latest", key=KEY)
     assert len(leave_one_out(dataset, which="random", key=KEY).test.users) == 1
 
@@ -178,3 +185,73 @@ def test_draws_do_not_depend_on_others(divide):
         assert {u: mine[u] for u in mine if u >= 9} == {
             u: same[u] for u in same if u >= 9
         }
+
+
+DAY = 86_400
+VISITS = [(0, 0), (1, 5), (2, 9), (3, 20), (4, 30), (5, DAY + 30), (6, 3 * DAY)]
+
+
+def test_the_last_visit_tests_and_the_one_before_validates():
+    """Three visits: a day between is one that begins, a second less is not."""
+    split = leave_last_visit_out(dataset_of([VISITS, [(0, 0), (1, 9 * DAY)]]))
+    assert split.users.tolist() == [0, 1]
+    assert rows(split.train) == [[0, 1, 2, 3, 4], [0, 1]]  # the second has too little
+    assert (found(split.validation), found(split.test)) == ({0: [5]}, {0: [6]})
+    assert rows(split.validation.history) == [[0, 1, 2, 3, 4]]
+    assert rows(split.test.history) == [[0, 1, 2, 3, 4, 5]]
+    near = [*VISITS[:-1], (6, 2 * DAY + 29), (7, 4 * DAY + 29)]
+    split = leave_last_visit_out(dataset_of([VISITS, near]))
+    assert found(split.validation) == {0: [5], 1: [5, 6]}
+
+
+def test_a_visit_is_as_far_from_the_last_as_is_asked():
+    dataset = dataset_of([VISITS])
+    split = leave_last_visit_out(dataset, gap=10 / DAY)
+    assert (found(split.test), found(split.validation)) == ({0: [6]}, {0: [5]})
+    with pytest.raises(BadValue, match="before a visit that could be held out"):
+        leave_last_visit_out(dataset, gap=4.0)
+    with pytest.raises(BadValue, match="must be > 0"):
+        leave_last_visit_out(dataset, gap=0)
+
+
+@given(histories)
+def test_a_visit_is_held_out_whole_and_nothing_of_it_is_seen(users):
+    """An item goes with its last event, and whoever is tested has five before."""
+    apart = [[(i, t * DAY) for i, t in held] for held in users]
+    dataset = dataset_of([*apart, VISITS])
+    split = leave_last_visit_out(dataset)
+    last = {
+        u: dict(sorted(h, key=lambda e: e[1])) for u, h in enumerate([*apart, VISITS])
+    }
+    for user, targets in found(split.test).items():
+        end = max(last[user].values())
+        first = min(last[user][item] for item in targets)
+        assert {i for i, t in last[user].items() if t >= first} == set(targets)
+        assert all(t < first for i, t in last[user].items() if i not in targets)
+        assert len(last[user]) - len(targets) >= 5
+        assert end in {last[user][item] for item in targets}
+    later = found(split.test)
+    hidden = [set(later.get(u, [])) for u in split.validation.users.tolist()]
+    check_heldout(dataset, split.validation, hidden=hidden)
+    check_heldout(dataset, split.test, hidden=[set()] * len(split.test.users))
+
+
+@pytest.mark.parametrize("divide", [
+    leave_last_visit_out,
+    partial(leave_one_out, which="latest", key=KEY),
+    partial(new_users, n_validation=1, n_test=1, targets="latest", key=KEY),
+    partial(global_cut, validation_from=1, test_from=2),
+])  # fmt: skip
+def test_data_without_times_are_refused_in_one_sentence(divide):
+    dataset = dataset_of([[(i, 0) for i in range(8)]] * 4, with_times=False)
+    with pytest.raises(BadValue, match=r"^drawn has no times of events, so nothing"):
+        divide(dataset)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name", ["filmtrust", "lastfm", "steam-200k", "citeulike-a", "frappe"]
+)
+def test_of_real_sets_those_without_times_are_refused(name, real_data):
+    with pytest.raises(BadValue, match="has no times of events"):
+        leave_last_visit_out(load(name, where=real_data))

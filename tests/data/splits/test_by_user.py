@@ -233,3 +233,27 @@ def test_draws_do_not_depend_on_others():
         assert mine.keys() == same.keys()
         assert all(mine[u] == same[u] for u in mine if u >= 9)
         assert any(u >= 9 for u in mine)
+
+
+@given(histories, st.integers(0, 5))
+def test_the_latest_share_is_what_came_last(users, seed):
+    """Of the same users as at random, and nothing in the history came later."""
+    dataset = dataset_of([*users, *[[(i, i) for i in range(8)]] * 3])
+    key = Key.from_seed(seed)
+    hold = {"n_validation": 1, "n_test": 1, "target_share": 0.4, "key": key}
+    latest = new_users(dataset, targets="latest", **hold)
+    random = new_users(dataset, **hold)
+    for one, other in zip(
+        (latest.validation, latest.test), (random.validation, random.test), strict=True
+    ):
+        assert one.users.tolist() == other.users.tolist()
+        assert one.targets.lengths.tolist() == other.targets.lengths.tolist()
+        last = {}
+        history = one.history
+        for item, time in zip(history.items, history.times, strict=True):
+            last[item] = max(time, last.get(item, time))
+        whole = dataset.interactions.take_users(one.users)
+        ends = {
+            item: whole.times[whole.items == item].max() for item in one.targets.items
+        }
+        assert max(last.values()) <= min(ends.values())

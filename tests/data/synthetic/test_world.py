@@ -155,6 +155,22 @@ def test_titles_never_run_out_and_topics_share_no_noun():
     assert len(set(titles)) == len(titles)
 
 
+def test_more_topics_than_have_names_are_numbered():
+    catalog = replace(SMALL, topics=30).dataset().catalog
+    names = {name for row in range(50) for name in catalog.features["topics"][row]}
+    assert any(name.endswith(" 2") for name in names)
+    assert len(set(catalog.titles)) == len(catalog)
+
+
+def test_with_more_strength_users_stay_nearer_to_their_tastes():
+    """Without any, everyone's first pick has the same chances."""
+    none, some, more = (
+        replace(SMALL, strength=strength).truth(np.arange(60)).std(axis=0).mean()
+        for strength in (0.0, 5.0, 20.0)
+    )
+    assert none < 1e-12 < some < more
+
+
 def test_a_seed_gives_a_world():
     def logs(world: World) -> list[list[float]]:
         log = world.dataset().interactions
@@ -189,7 +205,8 @@ def test_groups_and_threads_do_not_matter(monkeypatch):
     [
         ({"users": 0}, "users=0"),
         ({"items": 9}, "items=9"),
-        ({"topics": 13}, "topics=13 must be <= 12"),
+        ({"topics": 0}, "topics=0"),
+        ({"strength": -1.0}, "strength=-1.0"),
         ({"demographics": 1.5}, "demographics=1.5"),
         ({"repeats": 0.6}, "repeats=0.6"),
         ({"repeats": -0.1}, "repeats=-0.1"),

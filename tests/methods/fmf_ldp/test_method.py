@@ -124,6 +124,33 @@ def test_paper_mode_steps_k_times_as_far():
     np.testing.assert_allclose(paper, 3 * exact, atol=0.12e-3)
 
 
+@pytest.mark.parametrize(
+    ("gradient", "scale", "ridges"),
+    [
+        ("equation 6", 1.0, 0.0),
+        ("equation 7", 1.0, 1.0),
+        ("line 5", -0.5, 0.0),
+        ("line 5, negated", 0.5, 0.0),
+    ],
+)
+def test_paper_mode_computes_every_gradient_that_the_paper_names(
+    gradient, scale, ridges
+):
+    """Beside -2 f, which sound mode computes without a mechanism."""
+    method = replace(KINDS["paper"], gradient=gradient, ridge=0.3)
+    made = simulation(method)
+    state = made.start()
+    (phase,), broadcast = method.phases(made.plan), method.broadcast(state.server)
+    given = phase, broadcast, state.clients, WORLD.shards, made.population.keys
+    tree = method.update(*given)
+    whole = KINDS["none"].update(*given)["gradient"]
+    items = broadcast.weights["items"].astype(np.float64)
+    expected = scale * whole + ridges * 2 * 0.3 * items
+    at = tree["coordinates"]
+    reported = np.take_along_axis(expected.reshape(len(at), -1), at, axis=1)
+    np.testing.assert_allclose(tree["values"], reported, rtol=1e-9, atol=1e-12)
+
+
 # --- Users and items of every kind --------------------------------------------------
 
 
@@ -315,6 +342,8 @@ def test_nothing_here_imports_torch():
     ("fields", "complaint"),
     [
         ({"mode": "published"}, "mode"),
+        ({"gradient": "line 4"}, "gradient"),
+        ({"gradient": "line 5"}, "gradient='line 5' with mode='sound'"),
         ({"factors": 0}, "factors"),
         ({"alpha": -1.0}, "alpha"),
         ({"user_ridge": 0.0}, "user_ridge"),

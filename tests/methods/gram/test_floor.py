@@ -12,12 +12,13 @@ from tacit.data.federated_data import FederatedData
 from tacit.errors import BadValue
 from tacit.kernels import dispatch
 from tacit.keys import Key
-from tacit.method import CentralGaussian, LocalPrivUnit
+from tacit.method import Candidates, CentralGaussian, LocalPrivUnit
 from tacit.methods import gram
 from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import first_count_share, load_share, loads_shape
+from tacit.models.eigenvalue_shrinkage import certainty
 from tacit.models.item_relations import Relations, own_parts
 from tacit.plans import Plan
 from tacit.release import View
@@ -29,13 +30,18 @@ from tacit.testing.contract import MethodContract, assert_checkerboard_learnt
 CENTRAL = Gram(privacy=CentralGaussian())
 
 
-def world_of(n_users: int, n_items: int, *, length: int, power: float):
-    """Users of two tastes, whose items are liked by a power of their rank."""
+def world_of(
+    n_users: int, n_items: int, *, length: int, power: float, other: float = 0.1
+):
+    """Users of two tastes, whose items are liked by a power of their rank.
+
+    Items of the other taste are liked `other` times as much: at 1 there are no tastes.
+    """
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, n_items + 1) ** power
     histories = []
     for user in range(n_users):
-        mine = chance * np.where(np.arange(n_items) % 2 == user % 2, 1.0, 0.1)
+        mine = chance * np.where(np.arange(n_items) % 2 == user % 2, 1.0, other)
         items = rng.choice(n_items, length, replace=False, p=mine / mine.sum())
         histories.append(sorted(items.tolist()))
     return FederatedData.of_histories(histories, n_items=n_items)
@@ -95,6 +101,7 @@ def test_loadings_by_few_items_are_those_of_rows_written_out(monkeypatch):
 
 DENSE = world_of(1500, 60, length=12, power=0.8)
 SPARSE = world_of(1000, 4000, length=6, power=0.3)
+ALIKE = world_of(1500, 60, length=12, power=0.8, other=1.0)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +110,7 @@ SPARSE = world_of(1000, 4000, length=6, power=0.3)
         (DENSE, 8.0, ["counts", "relations", "loadings"]),
         (SPARSE, 2.0, ["counts", "more counts", "last counts"]),
         (SPARSE, 0.05, ["counts"]),
+        (ALIKE, 2.0, ["counts", "relations", "counts after relations"]),
     ],
 )
 def test_released_counts_decide_what_the_rest_of_the_budget_buys(world, epsilon, names):
@@ -142,9 +150,45 @@ def test_the_shares_of_every_way_add_up_to_one(counting):
         ("counts", "relations", "loadings"),
         ("counts", "more counts", "later relations"),
         ("counts", "more counts", "last counts"),
+        ("counts", "relations", "counts after relations"),
     ]
     for way in ways:
         assert sum(shares.get(name, 0.0) for name in way) == pytest.approx(1.0)
+
+
+def test_where_relations_show_no_tastes_it_counts_on_and_ranks_by_counts():
+    """The counts have the noise of both countings, and nobody's list is personal."""
+    plan = plan_of(ALIKE, epsilon=2.0)
+    made, _, state = trained(CENTRAL, ALIKE, plan)
+    server, noise = state.server, made.privacy
+    assert not server.weights["strengths"].any()
+    shares = {phase.name: phase.share for phase in made.phases(plan)}
+    both = made._count_deviation(
+        plan, shares["counts"] + shares["counts after relations"]
+    )
+    assert server.memory["count variance"][0] == pytest.approx(both**2)
+    assert float(server.memory["budget spent"]) == pytest.approx(noise.total_noise**-2)
+    space = made.item_space(made.broadcast(server), Candidates.all_of(ALIKE.catalog))
+    order = np.argsort(-(space.vectors[:, -1] + space.offsets), kind="stable")
+    by_counts = np.argsort(-server.weights["counts"], kind="stable")
+    np.testing.assert_array_equal(order, by_counts)
+
+
+def test_a_refresh_of_a_run_without_tastes_starts_relations_of_its_own_head():
+    plan = plan_of(ALIKE, epsilon=2.0)
+    _, _, state = trained(CENTRAL, ALIKE, plan)
+    memory = state.server.memory
+    assert not memory["half"].any()
+    assert (memory["people"], memory["variance"]) == (0, 0)
+
+
+@pytest.mark.parametrize("strongest", [0.0, 0.2, 0.35])
+def test_a_direction_with_more_noise_than_truth_is_worth_no_counts(strongest):
+    assert heuristics.worth_of_tastes(strongest) == 0
+    edge, side = 1.0, 50
+    deviation = edge / np.sqrt(2 * side)
+    seen = certainty(np.array([strongest * edge]), side=side, deviation=deviation)
+    assert seen[0] < 0.5
 
 
 def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():

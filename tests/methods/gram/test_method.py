@@ -8,6 +8,8 @@ from quick import some_of
 
 from tacit.data.features import Categories
 from tacit.data.federated_data import FederatedData
+from tacit.data.interactions import Interactions
+from tacit.data.shards import Shards
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.method import (
@@ -18,6 +20,7 @@ from tacit.method import (
     Updates,
 )
 from tacit.methods.gram import Gram
+from tacit.models.item_relations import Relations
 from tacit.plans import Plan
 from tacit.release import View
 from tacit.runtime.simulate import Simulation
@@ -297,7 +300,6 @@ def test_popularity_is_taken_out_before_and_put_back_after():
 
 def test_a_new_person_folds_in_at_once():
     from tacit.data.catalog import Profiles
-    from tacit.data.shards import Shards
     from tacit.data.strings import Strings
     from tacit.method import enrol
 
@@ -312,6 +314,50 @@ def test_a_new_person_folds_in_at_once():
     unseen = [i for i in range(12) if i not in (0, 2, 4)]
     best = sorted(unseen, key=lambda i: -scores[i])[:3]
     assert sorted(best) == [6, 8, 10]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10])
+def test_weights_change_what_a_history_says_and_not_how_far_it_is_trusted(n):
+    """g counts items; for a visit the history's own popularity counts twice."""
+    method, world = Gram(head=12, ridge=0.5), checkerboard()
+    broadcast = method.broadcast(trained(method, world=world).server)
+    items, days = np.arange(n), np.arange(n) * 86_400 * 10
+    log = Interactions.of_columns(
+        np.zeros(n, int), items, times=days, n_users=1, n_items=12
+    )
+    shards, g = Shards.of(log), n / (n + 1)
+    weights = {
+        "any": np.ones(n),
+        "session": 1 / np.arange(n, 0, -1),
+        "visit": 0.5 ** (np.arange(n)[::-1] / 3),
+    }
+    known = Relations.from_broadcast(broadcast.weights)
+    for list_for, expected in weights.items():
+        x = np.zeros((1, 12))
+        x[0, items] = expected
+        r, popular = known.parted(x[:, known.head])
+        own = method.ranking_for(list_for).represent(broadcast, None, shards, None)
+        np.testing.assert_allclose(own.tree["loads"], g * known.loads(r))
+        twice = 2 if list_for == "visit" else 1
+        usual = (1 - g) * 0.3
+        np.testing.assert_allclose(
+            own.tree["popular"][:, 0], g * twice * popular + usual
+        )
+
+
+def test_who_has_nothing_gets_popularity_whatever_the_list_is_for():
+    method, world = Gram(head=7), checkerboard()
+    broadcast = method.broadcast(trained(method, world=world).server)
+    nobody, every = (
+        Shards.of_histories([[]], n_items=12),
+        Candidates.all_of(world.catalog),
+    )
+    lists = [
+        own.score(broadcast, own.represent(broadcast, None, nobody, None), every)
+        for own in map(method.ranking_for, ("any", "session", "visit"))
+    ]
+    assert (lists[0] == lists[1]).all()
+    assert (lists[0] == lists[2]).all()
 
 
 def test_more_noise_leaves_fewer_directions():

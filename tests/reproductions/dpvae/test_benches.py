@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from data.sources.releases import write_ml_20m
 from tacit_study_dpvae import benches
-from tacit_study_dpvae.benches import EXPERIMENTS, PUBLISHED, as_published, quick, smoke
+from tacit_study_dpvae.benches import (
+    EXPERIMENTS,
+    PUBLISHED,
+    as_published,
+    of_the_paper,
+    quick,
+    smoke,
+)
 
 from tacit.experiment.assemble import load_dataset
 from tacit.experiment.settings import read_experiment
+from tacit.experiment.training import Nobody
+from tacit.reproduction.cells import Results
 
 NAMES = ("ML-100K", "ML-20M", "Netflix")
 WORDS = benches.HERE / "invented-words.txt"
@@ -108,6 +120,29 @@ def test_the_words_are_looked_for_in_the_folder_of_data(tmp_path, monkeypatch):
     assert benches.word_file() == path.resolve()
     monkeypatch.delenv("TACIT_DATA")
     assert benches.word_file() is None
+
+
+def test_cells_are_trained_on_an_archive_of_the_format(tmp_path, monkeypatch):
+    """DP-VAE under its noise on the original data, and the VAE on constructed ones."""
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    write_ml_20m(tmp_path / "ml-20m.zip", n_users=70, n_films=100)
+    bench = replace(
+        of_the_paper("ML-20M"),
+        seeds=1,
+        construction="data.construction={least = 0.02}",
+        changes=("method.hidden=6", "method.latent=4", "method.examples=3"),
+    )
+    cells = (
+        bench.paper("OL", clip=2.0).but("run.rounds=2"),
+        bench.vae("PD").but("run.rounds=2"),
+    )
+    results = Results(tmp_path / "out", cells, Nobody())
+    original, constructed = (results[cell] for cell in cells)
+    assert original.size() == (71, 100)
+    assert constructed.size()[0] <= 70  # the last user has five films
+    for found in (original, constructed):
+        assert 0 <= found.mean("ndcg@100") <= 1
 
 
 @pytest.mark.data

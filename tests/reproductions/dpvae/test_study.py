@@ -14,7 +14,7 @@ from tacit.experiment import comparison
 from tacit.reproduction import papers, reproduce
 from tacit.reproduction.study import SCALES, Table, check_extras
 
-TABLES = ["noise", "5", "6", "7", "8", "9", "10", "figure-3", "11", "beta"]
+TABLES = ["noise", "2", "5", "6", "7", "8", "9", "10", "figure-3", "11", "beta"]
 SETS = ("movielens-100k", "movielens-1m")
 
 
@@ -50,6 +50,49 @@ def test_quick_leaves_the_settings_of_netflix_to_full(at_hand):
     tables = at_hand("full", *SETS).tables
     files = {c.experiment.stem for t in tables.values() for c in t.cells}
     assert "ml1m-as-netflix-paper" in files
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "ratings"),
+    [
+        ("ML-20M", "movielens-20m", 20_000_263),
+        ("Netflix", "netflix-prize", 70_613_395),
+    ],
+)
+def test_with_an_archive_full_makes_from_it_what_needs_no_labels(
+    at_hand, name, source, ratings
+):
+    """Tables with priors keep MovieLens 1M, which says something of its users."""
+    tables = at_hand("full", *SETS, source).tables
+    for number in ("5", "7"):
+        made = [cell.experiments()[0] for cell in tables[number].cells]
+        large = [one for one in made if one.data.source == source]
+        to_the_letter = [one for one in large if "paper" in str(one.method)]
+        assert {one.sampler.size for one in to_the_letter} == {20}
+        drawn = {one.subset.users if one.subset else None for one in large}
+        assert drawn == {311_266 if name == "Netflix" else None}
+        for one in large:
+            noise_delta = getattr(one.method.privacy, "noise_delta", None)
+            assert noise_delta in (None, pytest.approx(1 / (0.8 * ratings)))
+    for number in ("6", "9", "figure-3"):
+        every = " ".join(" ".join(cell.changes) for cell in tables[number].cells)
+        assert source not in every
+    tables = at_hand("quick", *SETS, source).tables.values()
+    every = " ".join(" ".join(c.changes) for table in tables for c in table.cells)
+    assert source not in every
+
+
+@pytest.mark.data
+def test_table_2_is_counted_on_the_archive(real_data, monkeypatch, tmp_path):
+    monkeypatch.setenv("TACIT_DATA", str(real_data))
+    study = own.study("quick")
+    (table,) = study.reproduced(tmp_path, table="2").tables
+    assert len(table.rows) == 3 * 2 * 3
+    counts = {row.label: row.paper for row in table.rows}
+    assert counts["ML-100K, OL, ratings"] == counts["ML-100K, PD, ratings"] == 100_000
+    assert all(row.ok for row in table.rows if row.label.startswith("ML-100K"))
+    assert counts["ML-20M, OL, users"] is None  # not at hand, and not stood in for
+    assert all(row.reason for row in table.rows if not row.ok)
 
 
 def test_missing_data_have_a_row_that_says_so(at_hand):

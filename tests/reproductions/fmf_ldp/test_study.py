@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from data.sources.releases import write_ml_20m
 from quick import some_of
 
 from tacit.accounting.epsilon import epsilon
@@ -11,9 +14,11 @@ from tacit.data import sources
 from tacit.evaluation.paper_protocols import named
 from tacit.experiment.assemble import divide, load_dataset, protocol
 from tacit.experiment.settings import read_experiment
+from tacit.experiment.training import Nobody
 from tacit.keys import Key
 from tacit.plans import Plan
 from tacit.release import Adjacency, Unit, View
+from tacit.reproduction.cells import Results
 from tacit.reproduction.page import render
 
 
@@ -76,6 +81,16 @@ def test_figure_5_has_all_published_figures(reproduced, module):
     assert found.unexplained == ()
 
 
+def test_every_gradient_that_the_text_names_has_a_row(reproduced, module):
+    found = reproduced("gradients")
+    (table,) = found.tables
+    assert [row.label for row in table.rows] == [*module.READINGS]
+    assert found.claims == ()
+    columns = {"hr@2", "hr@5", "printed rate", "random"}
+    assert all(columns <= {*row.beside} for row in table.rows)
+    assert len({row.paper for row in table.rows}) > 2  # the setting reaches the method
+
+
 def test_what_must_be_better_is(reproduced):
     """Random has 0.1 among 100 items; a share of 100 users has deviation 0.03."""
     (table,) = reproduced("5").tables
@@ -102,8 +117,8 @@ def test_a_row_that_differs_says_why(module):
     assert "0.46" in reason
 
 
-def test_all_five_parts_are_listed(study):
-    assert [*study.tables] == ["2", "3", "4", "5", "5.3"]
+def test_all_parts_are_listed(study):
+    assert [*study.tables] == ["2", "3", "4", "5", "gradients", "4.1", "5.3"]
 
 
 def test_without_real_data_quick_takes_the_small_world(module, monkeypatch):
@@ -114,6 +129,49 @@ def test_without_real_data_quick_takes_the_small_world(module, monkeypatch):
         "quick": ["synthetic-fmf-ldp-small"],
         "full": ["synthetic-fmf-ldp"],
     }
+
+
+def test_with_the_archive_full_has_the_nine_subsets_of_the_paper(module, monkeypatch):
+    monkeypatch.setattr(module, "has_data", lambda source: True)
+    small, large = module.benches("full")
+    assert (small.source, large.source) == ("movielens-1m", "movielens-20m")
+    published = {
+        module._published_4(large, users, items, "")
+        for users in large.users
+        for items in large.items
+    }
+    assert published == {*module.PUBLISHED["figure-4"].numbers()}
+    rows = module.study("full").tables["4"]
+    subsets = {
+        str(cell.experiments()[0].subset)
+        for cell in rows.cells
+        if cell.experiments()[0].data.source == "movielens-20m"
+        and cell.baseline is None
+        and cell.experiments()[0].data.min_users == 60
+    }
+    assert len(subsets) == 9
+
+
+def test_a_cell_is_trained_on_an_archive_of_the_format(module, monkeypatch, tmp_path):
+    """70 users of 62 to 90 films and one of 5: all films and 70 users stay."""
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    write_ml_20m(tmp_path / "ml-20m.zip", n_users=70, n_films=200)
+    changes = (
+        *("data.min_users=1", "privacy.channel=direct"),
+        *("privacy.min_contributors=1", "run.rounds=2"),
+    )
+    bench = replace(module.ML_20M, seeds=1, changes=changes)
+    cell = bench.cell(50, 180)
+    results = Results(tmp_path / "out", [cell], Nobody())
+    found = results[cell]
+    assert found.size() == (50, 180)
+    assert 0 <= found.mean("hr@10") <= 1
+    rows = module.section_4_1((bench,)).make(results).tables[0].rows
+    counts = {row.label: row.paper for row in rows}
+    assert (counts["users"], counts["films"]) == (70, 200)
+    assert [row.ok for row in rows][:3] == [False] * 3
+    assert all(row.reason for row in rows if not row.ok)
 
 
 SCALES = ("smoke", "quick", "full")

@@ -88,7 +88,8 @@ def test_the_same_users_at_every_number(films, monkeypatch):
     """Whoever has fewer events than the last number is left out of all of them."""
     test = films.split.test
     monkeypatch.setattr(module, "TOLD", (0, int(np.median(test.history.lengths))))
-    told = telling_more(BENCH, films, baseline_scorer(films, "popularity"))
+    score, _ = baseline_scorer(films, "popularity")
+    told = telling_more(BENCH, films, score)
     enough = test.users[test.history.lengths >= module.TOLD[-1]]
     assert 0 < len(enough) < len(test.users)
     for one in told["few"].values():
@@ -97,7 +98,7 @@ def test_the_same_users_at_every_number(films, monkeypatch):
 
 
 def test_groups_are_those_of_the_history(films):
-    score = baseline_scorer(films, "popularity")
+    score, _ = baseline_scorer(films, "popularity")
     lengths = films.split.test.history.lengths
     users = telling_more(BENCH, films, score)["whole"]["among_all"]["people"]
     assert users["groups"] == ["few (0-31)", "some (32-79)", "many (80+)"]

@@ -6,8 +6,8 @@ import pytest
 from service.federation.rounds import Pair, http_pair, overhear
 from service.federation.services import Place
 
-from tacit import file_marks
 from tacit.service.federation import aggregator
+from tacit.storage import anchor
 
 
 class Clock:
@@ -34,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Pai
     with pytest.MonkeyPatch.context() as patch:
         # Their anchors outlive one test.
         state = folder / "state"
-        patch.setattr(file_marks, "state_folder", lambda: state)
+        patch.setattr(anchor, "state_folder", lambda: state)
         with http_pair(Place(folder), clock=clock) as found:
             yield found
 

@@ -27,7 +27,7 @@ from tacit.service.federation.manifest import Manifest, signed, signing_public_k
 from tacit.service.federation.operator_client import OperatorClient
 from tacit.service.federation.sealing import Role, SealedReport, sealed_report
 from tacit.service.federation.seed_batches import Closing
-from tacit.service.federation.store import Store
+from tacit.service.federation.store import AggregatorStore
 from tacit.service.http import Failure
 from tacit.transport.shared_sum import (
     Numbers,
@@ -208,7 +208,7 @@ class Local:
     is_helper_away: bool = False
 
     def __post_init__(self) -> None:
-        self.stores: list[Store] = []
+        self.stores: list[AggregatorStore] = []
         self.start()
 
     def start(self, **restored: bool) -> None:
@@ -219,7 +219,9 @@ class Local:
 
     def _made(self, role: Role, restored: dict[str, bool]) -> Aggregator:
         name = role.name.lower()
-        store = Store(self.folder / name, name, is_restored=restored.get(name, False))
+        store = AggregatorStore(
+            self.folder / name, name, is_restored=restored.get(name, False)
+        )
         self.stores.append(store)
         return Aggregator(
             role,

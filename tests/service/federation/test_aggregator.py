@@ -32,12 +32,12 @@ from tacit.service.federation.aggregator import (
     Signer,
     Tally,
     Upload,
-    ticket_digest,
 )
 from tacit.service.federation.manifest import signature, signed
 from tacit.service.federation.sealing import Role
 from tacit.service.federation.seed_batches import SeedBatch
 from tacit.service.federation.store import CLOSED, CLOSING, OPEN, VOID
+from tacit.service.federation.tickets import ticket_digest
 from tacit.service.http import Failure
 from tacit.system_errors import DiskError
 from tacit.transport.shared_sum import from_bytes, modulo, stream
@@ -100,17 +100,6 @@ def test_an_operator_signs_up_to_its_limits_and_no_further(local, changes, name)
     assert (found.value.status, found.value.kind) == (403, "Limits")
 
 
-def test_what_was_signed_is_signed_again_however_little_is_left(local):
-    """A coordinator that was killed asks again, and must get the same."""
-    manifest = local.manifest()
-    local.leader.limits = replace(local.leader.limits, least_window=600)
-    first = local.leader.sign(manifest.document())
-    local.now = manifest.closes - 1
-    assert local.leader.sign(manifest.document()) == first
-    late = replace(local.manifest(), closes=int(local.now) + 30)  # of another run
-    refused(lambda: local.leader.sign(late.document()), 403, "Limits")
-
-
 def test_all_passed_limits_are_named_at_once(local):
     far = replace(local.manifest(**WITHIN), sigma=1, least_reports=1, most_reports=999)
     with pytest.raises(Failure, match=r"sigma .*; n_min .*; n_max "):
@@ -145,27 +134,6 @@ def test_a_round_with_a_key_that_is_not_its_own_is_not_signed(local, role):
     refused(lambda: getattr(local, role).sign(manifest.document()), 403, "Key")
 
 
-def test_a_leader_does_not_sign_another_address(local):
-    manifest = local.manifest(leader_url="http://elsewhere.test")
-    refused(lambda: local.leader.sign(manifest.document()), 403, "Url")
-    local.helper.sign(manifest.document())  # which knows nothing of addresses
-
-
-@pytest.mark.parametrize("late", [0, DAY])
-def test_a_window_that_is_over_is_not_signed(local, late):
-    manifest = local.manifest()
-    local.now = manifest.closes + late
-    refused(lambda: local.leader.sign(manifest.document()), 403, "Window")
-
-
-def test_a_round_has_one_manifest(local):
-    first = local.manifest()
-    second = replace(first, sigma=SIGMA + 1)
-    once = local.helper.sign(first.document())
-    assert local.helper.sign(first.document()) == once
-    refused(lambda: local.helper.sign(second.document()), 403, "Fork")
-
-
 def test_a_signed_round_that_nobody_opened_is_planned_anew_after_its_window(local):
     first = local.manifest()
     sent = signed_by(local.leader, local.helper, first)
@@ -177,23 +145,6 @@ def test_a_signed_round_that_nobody_opened_is_planned_anew_after_its_window(loca
     local.now = second.closes + 1
     third = replace(second, closes=second.closes + 1000)
     refused(lambda: local.helper.sign(third.document()), 403, "Fork")
-
-
-@pytest.mark.parametrize("previous", [b"", bytes(32)])
-def test_a_round_follows_the_one_before_it_here(local, previous):
-    first = local.open()
-    changes = {"run": first.run, "round": 1}
-    fork = local.manifest(**changes, previous=previous)
-    for one in (local.leader, local.helper):
-        refused(lambda one=one: one.sign(fork.document()), 403, "Fork")
-    local.open(**changes, previous=first.round_id)
-
-
-def test_the_first_round_follows_none_and_a_later_one_is_not_the_first(local):
-    first = local.manifest(previous=bytes(32))
-    refused(lambda: local.leader.sign(first.document()), 403, "Fork")
-    second = local.manifest(round=1, previous=bytes(32))
-    refused(lambda: local.leader.sign(second.document()), 403, "Fork")
 
 
 @pytest.mark.parametrize(

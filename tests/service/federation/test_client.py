@@ -416,7 +416,7 @@ def untouched(client, world) -> None:
         (lambda m: {"numbers": m.numbers + 1}, "numbers of the manifest"),
         (lambda m: {"leaf": "other"}, "leaf of the manifest"),
         (lambda m: {"least_reports": 2}, "published with 2 reports"),
-        (lambda m: {"round": 1, "previous": bytes(32)}, "the broadcast of round 0"),
+        (lambda m: {"round": 1, "previous": bytes(32)}, "the broadcast of round 1"),
         (lambda m: {"previous": bytes(32)}, "follows another one: a fork"),
     ],
 )

@@ -310,6 +310,27 @@ def test_a_restored_leader_is_told_by_its_count(world, monkeypatch):
     assert "fewer reports than before" in found.rounds()[-1].why
 
 
+@pytest.mark.parametrize("name", ["leader", "helper"])
+def test_a_round_that_an_operator_has_lost_is_void(world, monkeypatch, name):
+    """Its file was deleted, and it was started again with an empty one."""
+    found = world.coordinator()
+    step_until(found, OPEN)
+    world.send(found, votes(4))
+    found.step()
+
+    def lost(*_):
+        raise Unknown("404")
+
+    if name == "helper":
+        found.want("close")
+        step_until(found, states.LEADER_CLOSED)
+    monkeypatch.setattr(getattr(found, name), "status", lost)
+    monkeypatch.setattr(getattr(found, name), "close", lost)
+    step_until(found, VOID)
+    assert f"the {name} has lost its file" in found.rounds()[-1].why
+    assert not found.state.is_well
+
+
 def test_limits_that_refuse_are_told_to_the_operator_and_tried_again(tmp_path):
     limits, place = Limits(1e6, free_bytes=0), Place(tmp_path)
     with aggregators(place, helper={"limits": limits}) as urls:

@@ -26,7 +26,7 @@ from tacit.service.federation.sealing import (
     sealed_report,
 )
 from tacit.service.federation.seed_batches import SeedBatch
-from tacit.service.federation.store import Store
+from tacit.service.federation.store import AggregatorStore
 from tacit.transport.shared_sum import explicit, from_bytes, modulo, to_bytes
 
 NUMBERS, ROOM = 5, 6
@@ -45,7 +45,7 @@ def leader(tmp_path, monkeypatch):
         seeds = SeedBatch.read(body)
         return seeds.answer(seeds.seeds.keys() - refused)
 
-    store = Store(tmp_path / "leader", "leader")
+    store = AggregatorStore(tmp_path / "leader", "leader")
     limits = Limits(1e-3, free_bytes=0)
     made = Aggregator(
         Role.LEADER, store, Signer(SIGNING[0], *keys), limits, url="x", pass_on=pass_on

@@ -329,6 +329,15 @@ def test_a_report_needs_a_ticket_and_a_ticket_reports_once(place):
         assert status(second, authorization=f"Bearer {other}") == 200
 
 
+def test_without_a_ticket_no_byte_of_a_body_is_awaited(place):
+    limits = Limits(0.01, free_bytes=0, needs_tickets=True)
+    with http_pair(place, leader={"limits": limits}) as pair:
+        manifest = pair.open()
+        with raw(pair) as sock:
+            sock.sendall(head(manifest, body_size(NUMBERS)))
+            assert b"401" in sock.recv(4096).splitlines()[0]
+
+
 def test_a_full_disk_is_told_and_the_same_bytes_count_later(place):
     full = Limits(0.01, free_bytes=2**62)
     bodies = []
@@ -449,9 +458,9 @@ def test_a_restored_aggregator_gives_up_its_open_rounds(place, role):
 @contextlib.contextmanager
 def restored(place, role):
     """Both started again, one of them as put back from a backup."""
-    from tacit.service.federation.store import Store
+    from tacit.service.federation.store import AggregatorStore
 
-    Store(place.folder / role, role, is_restored=True).close()
+    AggregatorStore(place.folder / role, role, is_restored=True).close()
     with http_pair(place) as pair:
         yield pair
 

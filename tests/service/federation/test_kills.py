@@ -24,7 +24,7 @@ from tacit.errors import Refused
 from tacit.service.federation.aggregator import Aggregator, Signer
 from tacit.service.federation.sealing import Role, new_private_key, public_key
 from tacit.service.federation.settings import read_signing_key
-from tacit.service.federation.store import OPEN, VOID, Store
+from tacit.service.federation.store import OPEN, VOID, AggregatorStore
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,7 +73,7 @@ def helper_of(place: Place) -> Aggregator:
     settings = place.aggregator("helper")
     keys = (bytes.fromhex(place.keys[role]) for role in ("leader", "helper"))
     signer = Signer(read_signing_key(settings.signing_key), *keys)
-    store = Store(settings.folder, "helper")
+    store = AggregatorStore(settings.folder, "helper")
     return Aggregator(Role.HELPER, store, signer, settings.limits)
 
 
@@ -133,7 +133,7 @@ def test_killed_while_it_deletes_an_open_round_a_helper_starts_and_has_deleted_i
     again.store.close()
 
 
-@pytest.mark.parametrize("where", ["void", "_write_anchor"])
+@pytest.mark.parametrize("where", ["void", "_expect"])
 def test_killed_while_it_voids_a_copy_a_helper_voids_it_at_its_next_start(
     opened, monkeypatch, where
 ):
@@ -144,7 +144,7 @@ def test_killed_while_it_voids_a_copy_a_helper_voids_it_at_its_next_start(
         raise Death
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, where, die)
+        patched.setattr(AggregatorStore, where, die)
         with pytest.raises(Death):
             helper_of(opened)
     again = helper_of(opened)

@@ -223,9 +223,9 @@ def test_what_was_not_agreed_is_refused(changes, reason):
 @pytest.mark.parametrize(
     ("manifest", "known", "reason"),
     [
-        (FIRST, {0: bytes(32)}, "round 0 has two manifests"),
+        (FIRST, {0: bytes(32)}, "round 1 has two manifests"),
         (SECOND, {0: bytes(32)}, "follows a round that is not known"),
-        (replace(SECOND, previous=b""), {}, "round 1 follows no other"),
+        (replace(SECOND, previous=b""), {}, "round 2 follows no other"),
     ],
 )
 def test_a_fork_is_refused(manifest, known, reason):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +17,7 @@ from service.federation.overviews import (
     statements,
 )
 
-from tacit.service.federation.operator_page import operator_page
+from tacit.service.federation.operator_page import OperatorPage, operator_page
 from tacit.service.federation.overview import Budget, Overview
 from tacit.service.federation.stepwise_run import RunState
 
@@ -53,7 +55,7 @@ def test_a_coordinators_page_has_every_epsilon_with_its_terms():
         assert said in page
     assert page.count("<table") == 2  # of rounds, and of all that is about epsilon
     assert "hr@20 0.2500, between 0.2000 and 0.3000" in page
-    assert "Round 0 is void: too few reports" in page
+    assert "Round 1 is void: too few reports" in page
     assert "No answer from the helper for 3 min" in page
 
 
@@ -118,3 +120,34 @@ def test_nothing_is_wrong_with_it_in_a_browser(browser, seen: Overview, tmp_path
     file = tmp_path / "page.html"
     file.write_text(operator_page(replace(seen, rounds=(*seen.rounds, a_round()))))
     assert page_checks.problems(browser, file) == []
+
+
+@pytest.mark.parametrize("path", ["/", "/still", "/metrics"])
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8201", 200),
+        ("[::1]:8201", 200),
+        ("10.1.2.3", 200),
+        ("localhost:8201", 200),
+        ("leader:8201", 200),
+        ("Leader", 200),
+        ("evil.example:8201", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("a@localhost", 421),
+        ("", 421),
+    ],
+)
+def test_a_page_is_served_under_its_own_names_alone(path, host, status):
+    """Another name that resolves to this machine would read it in a browser."""
+    application, sent = OperatorPage(a_leader, ["leader"]).application, []
+    scope = {"type": "http", "method": "GET", "path": path}
+    scope["headers"] = [(b"host", host.encode())]
+
+    async def send(message):
+        sent.append(message)
+
+    with ThreadPoolExecutor(1) as beside:  # where no other loop runs
+        beside.submit(asyncio.run, application(scope, None, send)).result()
+    assert sent[0]["status"] == status

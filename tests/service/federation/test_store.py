@@ -10,7 +10,7 @@ from service.federation.rounds import OVERHEARD, Local, random_reports, sealed
 
 from tacit.errors import Refused
 from tacit.service.federation.aggregator import Limits
-from tacit.service.federation.store import DELETED, OPEN, VOID, Store
+from tacit.service.federation.store import DELETED, OPEN, VOID, AggregatorStore
 from tacit.service.http import Failure
 
 RUN = bytes(range(16))
@@ -65,7 +65,7 @@ def test_a_round_without_its_key_does_not_open(local, tmp_path):
         one.sign(manifest.document())
     for path in key_files(tmp_path):
         path.unlink()
-    with pytest.raises(Refused, match="key of round 0 is not in"):
+    with pytest.raises(Refused, match="key of round 1 is not in"):
         local.leader.store.private_key(manifest.run, 0)
     with pytest.raises(Refused):
         local.leader.store.private_key(bytes(16), 7)
@@ -223,7 +223,7 @@ def test_rows_lie_in_the_order_of_random_ids(local, role, table):
 
 def test_the_seeds_of_a_batch_are_found_without_a_look_at_all_others(tmp_path):
     """With 50,000 reports in 800 batches, half a minute of a processor otherwise."""
-    store = Store(tmp_path / "own", "helper")
+    store = AggregatorStore(tmp_path / "own", "helper")
     query = "SELECT report, sealed FROM seeds WHERE round = ? AND batch = ?"
     plan = store.file.execute(f"EXPLAIN QUERY PLAN {query}", (b"", b"")).fetchall()
     store.close()
@@ -233,7 +233,7 @@ def test_the_seeds_of_a_batch_are_found_without_a_look_at_all_others(tmp_path):
 def test_no_table_has_a_time_or_an_address(local):
     known = {"id", "run", "number", "document", "state", "chosen", "noise", "result"}
     known |= {"public", "round", "report", "halves", "reports", "batch", "digest"}
-    known |= {"sealed", "ticket", "role", "anchor", "mark", "starts"}
+    known |= {"sealed", "ticket", "role", "starts", "head", "total", "link"}
     file = local.leader.store.file
     for (table,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
         columns = {row[1] for row in file.execute(f"PRAGMA table_info({table})")}
@@ -261,14 +261,14 @@ def test_killed_before_it_has_voided_a_copy_voids_at_the_next_start(
     manifest = local.open()
     local.stop()
 
-    def killed(self, file):
+    def killed(self, file, known):
         raise KeyboardInterrupt
 
     monkeypatch.setenv("TACIT_STATE", str(tmp_path / "another machine"))
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "void", killed)
+        patch.setattr(AggregatorStore, "void", killed)
         with pytest.raises(KeyboardInterrupt):
-            Store(tmp_path / "helper", "helper")
+            AggregatorStore(tmp_path / "helper", "helper")
     local.start()
     assert local.helper.status(manifest.round_id) == (VOID, 0)
 

@@ -3,13 +3,12 @@
 import pytest
 
 from tacit.errors import BadRun, BadValue
-from tacit.service.federation.aggregator import ticket_digest
-from tacit.service.federation.store import FILE_NAME, Store
-from tacit.service.federation.tickets import hand_out
+from tacit.service.federation.store import FILE_NAME, AggregatorStore
+from tacit.service.federation.tickets import hand_out, ticket_digest
 
 
 def test_a_running_leader_knows_new_tickets_and_stays_the_only_one(tmp_path):
-    store = Store(tmp_path, "leader")
+    store = AggregatorStore(tmp_path, "leader")
     made = hand_out(tmp_path, 3)
     assert len({*made}) == 3
     assert all(len(bytes.fromhex(one)) == 16 for one in made)

@@ -85,7 +85,7 @@ def test_another_broadcast_is_refused(run):
 
 
 def test_another_round_is_refused(run):
-    with pytest.raises(Refused, match="round 1 with the broadcast of round 0"):
+    with pytest.raises(Refused, match="round 2 with the broadcast of round 1"):
         look(run, round=1, previous=bytes(32))
 
 

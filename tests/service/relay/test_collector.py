@@ -259,7 +259,7 @@ def test_what_is_stored_does_not_say_which_messages_came_together(world):
         kept = {id_: body for _, id_, _, body in file.execute("SELECT * FROM batches")}
     assert kept == batches
     assert columns == {
-        "service": ["role", "anchor", "mark", "starts"],
+        "store": ["role", "id", "starts", "head", "total", "link"],
         "run": [
             *("name", "invitation", "is_published", "is_retired"),
             *("metrics", "withheld"),
@@ -543,6 +543,15 @@ class TestClosing:
             for one in (world.place.folder / "collector" / "keys").glob("*.key")
             if one.name != "signing.key"
         ]
+
+
+def test_a_round_that_the_relay_has_lost_is_void(world, monkeypatch):
+    def lost(*_):
+        raise Unknown("404")
+
+    monkeypatch.setattr(world.relay, "epoch", lost)
+    world.step_to("void")
+    assert "the relay has lost its file" in world.collector.epochs()[0].why
 
 
 def test_messages_that_do_not_open_are_left_out_and_counted(world):

@@ -42,7 +42,7 @@ def test_a_trial_ends_with_a_published_model(tmp_path):
     assert status["is_published"]
     assert (found.published / "model.safetensors").is_file()
     assert said == [
-        "round 0: 20 reports are with the relay, which mixes and forwards them"
+        "round 1: 20 reports are with the relay, which mixes and forwards them"
     ]
     lines = found.run.assembled.simulation.account.totals
     shown = {one.view: one.epsilon for one in lines if one.unit is Unit.USER}

@@ -110,7 +110,7 @@ def test_a_ticket_is_spent_by_one_upload(tmp_path):
         assert world.post(body, "00" * 16).status_code == 401
         assert world.post(body, one).status_code == 202
         assert world.post(body, one).status_code == 200
-        assert world.post(world.body(1), one).status_code == 401
+        assert world.post(world.body(1), one).status_code == 403
         assert world.post(world.body(2), two).status_code == 202
 
 

@@ -16,7 +16,9 @@ second, in UTC.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +26,16 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, UInt8
 from numpy.typing import NDArray
 
-from tacit.data.catalog import Catalog
+from tacit.data.catalog import Catalog, Profiles
 from tacit.data.dataset import Dataset
 from tacit.data.features import Numeric
 from tacit.data.interactions import Interactions
 from tacit.data.parsing.archive_members import decode_line
-from tacit.data.parsing.ids import Ids, anyone, texts
+from tacit.data.parsing.ids import Ids, texts
 from tacit.data.parsing.number_tables import numbers_at, whole_lines
 from tacit.data.parsing.quote import quoted
 from tacit.data.parsing.release_files import ReleaseFile, files_of
+from tacit.data.ragged import offsets_of
 from tacit.data.sources.source import Archived
 from tacit.data.strings import Strings
 from tacit.errors import BadData
@@ -42,12 +45,13 @@ _TITLES = ("movie_titles.txt", "movie_titles.csv")
 _LINE = "'customer,rating,YYYY-MM-DD' with a rating from 1 to 5"
 _TAIL = len(",3,2005-09-06")  # what follows the customer
 _NEWLINE, _RETURN, _COLON, _COMMA, _DASH, _ZERO = b"\n\r:,-0"
-_AT_ONCE = 1 << 22  # ratings
+_AT_ONCE = 1 << 20  # ratings that are ordered by day
 _SECONDS = 86_400  # of a day
 _UNKNOWN = "NULL"  # a year
 
 Lines = Int64[np.ndarray, "lines"]
 Bytes = UInt8[np.ndarray, "bytes"]
+Offsets = Int64[np.ndarray, "customers_and_one"]
 
 
 def parse(archive: Path) -> Dataset:
@@ -70,52 +74,81 @@ def parse(archive: Path) -> Dataset:
         where, line = log.begun[movie]
         raise BadData(where, line, f"movie {movie} is not among the titles")
     rows = np.flatnonzero(np.isin(ids, [*log.rated]))
-    items = _numbered(_joined(log.movies), ids[rows])
-    customers = _joined(log.customers)
-    user_ids, profiles = anyone(customers)
-    interactions = Interactions.of_columns(
-        _numbered(customers, user_ids),
-        items,
-        values=_joined(log.stars),
-        times=_joined(log.days).astype(np.int64) * _SECONDS,
-        n_users=len(user_ids),
-        n_items=len(rows),
-    )
-    catalog_of_rated = catalog.take(rows)
+    customers = np.array(sorted(log.n_ratings), np.int64)
     return Dataset(
-        "netflix-prize", interactions, catalog_of_rated, profiles, listed=catalog
+        "netflix-prize",
+        log.by_customer(customers, ids[rows]),
+        catalog.take(rows),
+        Profiles(texts(customers)),
+        listed=catalog,
     )
 
 
-def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """The pieces as one array; the list is emptied, because both would be too much."""
-    joined = np.concatenate(pieces)
-    pieces.clear()
-    return joined
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The ratings of a block of text, nine bytes each: numbers as narrow as they are.
+
+    Every column is of an integer type.
+    """
+
+    customers: NDArray[Any]
+    movies: NDArray[Any]
+    stars: NDArray[Any]
+    days: NDArray[Any]  # since 1970
 
 
-def _numbered(
-    column: Int32[np.ndarray, "events"], ids: Ids
-) -> Int32[np.ndarray, "events"]:
-    """Where each number of a column stands among ids, all of which are known."""
-    order = np.argsort(ids)
-    places = np.empty(len(column), np.int32)
-    for first in range(0, len(column), _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        places[some] = order[np.searchsorted(ids, column[some], sorter=order)]
-    return places
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in the smallest integer type that has them all."""
+    ends = np.min_scalar_type(column.min()), np.min_scalar_type(column.max())
+    return column.astype(np.result_type(*ends))
 
 
 class _Log:
-    """The ratings read so far, in columns of nine bytes a rating."""
+    """The ratings read so far, in pieces."""
 
     def __init__(self) -> None:
-        self.customers: list[Int32[np.ndarray, "some"]] = []
-        self.movies: list[Int32[np.ndarray, "some"]] = []
-        self.stars: list[UInt8[np.ndarray, "some"]] = []
-        self.days: list[Int32[np.ndarray, "some"]] = []
+        self.pieces: deque[_Piece] = deque()  # in the order of the files
+        self.n_ratings: dict[int, int] = {}  # of each customer
         self.begun: dict[int, tuple[str, int]] = {}  # where each movie's lines begin
         self.rated: set[int] = set()  # those with a rating
+
+    def by_customer(self, customers: Ids, movies: Ids) -> Interactions:
+        """All ratings by customer and then by day, as `Interactions.of_columns` has.
+
+        The pieces are given up as they are placed, and memory holds each rating
+        once: an order of all ratings would need eight bytes for each.
+        """
+        counts = [self.n_ratings[customer] for customer in customers.tolist()]
+        offsets, by_id = offsets_of(counts), np.argsort(movies)
+        n, free = int(offsets[-1]), offsets[:-1].copy()
+        items, stars = np.empty(n, np.int32), np.empty(n, np.uint8)
+        days = np.empty(n, np.int32)
+        while self.pieces:
+            piece = self.pieces.popleft()
+            who = np.searchsorted(customers, piece.customers)  # which are sorted
+            # One after the other, a customer's ratings take the next free places.
+            order = np.argsort(who, kind="stable")
+            present, first, n_of = np.unique(
+                who[order], return_index=True, return_counts=True
+            )
+            nth = np.arange(len(who)) - np.repeat(first, n_of)
+            at = np.repeat(free[present], n_of) + nth
+            free[present] += n_of
+            about = by_id[np.searchsorted(movies, piece.movies, sorter=by_id)]
+            items[at] = about[order]
+            stars[at], days[at] = piece.stars[order], piece.days[order]
+        for some in _runs(offsets):
+            who = np.repeat(np.arange(len(some) - 1), np.diff(some))
+            part = slice(some[0], some[-1])
+            order = np.lexsort((days[part], who))
+            for column in (items, stars, days):
+                column[part] = column[part][order]
+        values = stars.astype(np.float32)
+        del stars
+        times = days.astype(np.int64)
+        del days
+        times *= _SECONDS
+        return Interactions(offsets, items, values, times, len(movies))
 
     def read(self, file: ReleaseFile) -> None:
         """Take the ratings of one file."""
@@ -152,10 +185,13 @@ class _Log:
             shown = quoted(block[starts[row] : ends[row]])
             raise BadData(file, line + row, f"{shown} must be {_LINE}, or 'movie:'")
         self.rated.update(np.unique(about).tolist())
-        self.customers.append(customers)
-        self.movies.append(about)
-        self.stars.append(stars)
-        self.days.append(days)
+        for customer, n in zip(
+            *(column.tolist() for column in np.unique(customers, return_counts=True)),
+            strict=True,
+        ):
+            self.n_ratings[customer] = self.n_ratings.get(customer, 0) + n
+        columns = (customers, about, stars, days)
+        self.pieces.append(_Piece(*map(_narrow, columns)))
         return numbers[-1], len(ends)
 
     def _begin(self, field: bytes, line: int, file: str) -> int:
@@ -168,6 +204,16 @@ class _Log:
             raise BadData(file, line, problem)
         self.begun[movie] = file, line
         return movie
+
+
+def _runs(offsets: Offsets) -> Iterator[Offsets]:
+    """The offsets of some customers after the others, with few ratings in each run."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + _AT_ONCE, "right")) - 1
+        last = max(last, first + 1)  # a single customer may have more
+        yield offsets[first : last + 1]
+        first = last
 
 
 def _ratings(

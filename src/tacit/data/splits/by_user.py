@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int64
 from tacit import check
 from tacit.data.dataset import Dataset
 from tacit.data.shards import Shards
-from tacit.data.splits.pairs import Mask, Pairs, portion
+from tacit.data.splits.pairs import Mask, Pairs, portion, times_of
 from tacit.data.splits.split import Split
 from tacit.errors import BadValue
 from tacit.keys import Key
@@ -25,19 +25,23 @@ def new_users(
     n_validation: int,
     n_test: int,
     target_share: float = 0.2,
+    targets: Literal["random", "latest"] = "random",
     catalog: Literal["all", "training"] = "all",
     key: Key,
 ) -> Split:
     """Users the model never saw: part of each one's items folds in, part is to find.
 
     Of a held-out user's n distinct items `int(target_share * n)`, at least one, are
-    targets. Users with a single item cannot be held out; they train. Items that only
-    held-out users have stay in the catalog and may be targets, unless it is
-    `"training"`: then they are dropped, the others are numbered anew, targets are drawn
-    from what is left, and held-out users left with a single item are dropped too.
+    targets: random ones, or those whose last events are the latest, which needs times;
+    equal times are ordered by the key. Users with a single item cannot be held out;
+    they train. Items that only held-out users have stay in the catalog and may be
+    targets, unless it is `"training"`: then they are dropped, the others are numbered
+    anew, targets are drawn from what is left, and held-out users left with a single
+    item are dropped too.
     """
     check.count(n_validation=n_validation, n_test=n_test)
     check.fraction(target_share=target_share)
+    check.one_of(("random", "latest"), targets=targets)
     check.one_of(("all", "training"), catalog=catalog)
     pairs = Pairs(dataset.interactions)
     users = _drawn(
@@ -51,9 +55,11 @@ def new_users(
         dataset = _with_items_of(dataset, users.clients)
         pairs = Pairs(dataset.interactions)
         users = users.only(pairs.per_user >= 2)  # one to fold in, one to find
-    ranks = pairs.ranks(pairs.draws(key.at("new users", "targets")))
+    keys = [pairs.draws(key.at("new users", "targets"))]
+    if targets == "latest":
+        keys.append(-pairs.last(times_of(dataset)))  # the latest first
     wanted = np.minimum(portion(target_share, pairs.per_user), pairs.per_user - 1)
-    is_target = ranks < wanted[pairs.users]
+    is_target = pairs.ranks(*keys) < wanted[pairs.users]
     return _split(dataset, pairs, users, targets=is_target)
 
 

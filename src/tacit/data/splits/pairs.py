@@ -8,14 +8,17 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
+from tacit.data.dataset import Dataset
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
 from tacit.data.splits.split import Heldout
+from tacit.errors import BadValue
 from tacit.keys import Key
 
 Mask = Bool[np.ndarray, "pairs"]
 Draws = UInt64[np.ndarray, "pairs"]
 Numbers = Int64[np.ndarray, "pairs"]
+Times = Int64[np.ndarray, "events"]
 PerUser = Int64[np.ndarray, "users"]
 
 
@@ -62,6 +65,12 @@ class Pairs:
         ranks[order] = np.arange(len(order)) - starts[self.users]
         return ranks
 
+    def last(self, of_events: Times) -> Numbers:
+        """The largest number of each pair's events: its last time, say."""
+        found = np.full(len(self.users), np.iinfo(np.int64).min)
+        np.maximum.at(found, self.of_events, of_events)
+        return found
+
     def reach(self, value: float) -> Mask:
         """Which pairs have an event of at least `value`."""
         is_high = self.log.values >= value
@@ -84,15 +93,26 @@ class Pairs:
         return Heldout(
             users,
             self.shards(users, seen),
-            self._firsts(users, targets),
-            None if disliked is None else self._firsts(users, disliked),
+            self._once(users, targets),
+            None if disliked is None else self._once(users, disliked),
         )
 
-    def _firsts(self, users: Int64[np.ndarray, "users"], mask: Mask) -> Shards:
-        """The first event of each of these users' pairs in `mask`."""
-        is_first = np.zeros(len(self.log), bool)
-        is_first[self._found[1][mask]] = True
-        return Shards.of(self.log.keep(is_first).take_users(users))
+    def _once(self, users: Int64[np.ndarray, "users"], mask: Mask) -> Shards:
+        """The last event, which places the item, of these users' pairs in `mask`."""
+        is_last = np.zeros(len(self.log), bool)
+        is_last[self.last(np.arange(len(self.log)))[mask]] = True
+        return Shards.of(self.log.keep(is_last).take_users(users))
+
+
+def times_of(dataset: Dataset) -> Times:
+    """The time of every event; refuses data without times."""
+    times = dataset.interactions.times
+    if times is None:
+        raise BadValue(
+            f"{dataset.name} has no times of events, so nothing in it is the latest; "
+            "hold out random items instead, with split = 'new-users' or 'leave-one-out'"
+        )
+    return times
 
 
 def portion(share: float, n: PerUser) -> PerUser:

@@ -45,6 +45,16 @@ TOPICS = (
 )
 
 
+def topic_name(number: int) -> str:
+    """The name of topic `number`; after all of them it counts their kinds.
+
+    >>> topic_name(0), topic_name(12)
+    ('Space', 'Space 2')
+    """
+    kind, place = divmod(number, len(TOPICS))
+    return f"{TOPICS[place].name} {kind + 1}" if kind else TOPICS[place].name
+
+
 def title(topic: Topic, number: int) -> str:
     """The title of a topic's item `number`; after all pairs it counts parts.
 

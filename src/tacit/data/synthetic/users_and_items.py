@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64
 from tacit.data.catalog import Catalog, Profiles
 from tacit.data.features import Categories, Category, Features, Numeric
 from tacit.data.strings import Strings
-from tacit.data.synthetic.titles import TOPICS, title
+from tacit.data.synthetic.titles import TOPICS, title, topic_name
 from tacit.keys import Key, Keys
 
 _GROUPS = {
@@ -117,10 +117,10 @@ class Items:
 
     def catalog(self) -> Catalog:
         """Titles with a noun of the first topic, the topics, and years."""
-        names = [topic.name for topic in TOPICS[: self.topics]]
-        seen = [0] * self.topics  # items of each topic so far
+        names = [topic_name(number) for number in range(self.topics)]
+        seen = [0] * len(TOPICS)  # items with the nouns of each topic so far
         titles = []
-        for topic in self.pairs[:, 0]:
+        for topic in self.pairs[:, 0] % len(TOPICS):
             titles.append(title(TOPICS[topic], seen[topic]))
             seen[topic] += 1
         topics = [[names[t] for t in dict.fromkeys(pair)] for pair in self.pairs]

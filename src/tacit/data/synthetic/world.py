@@ -32,7 +32,6 @@ from tacit.data.sources.source import Generated
 from tacit.data.strings import Strings
 from tacit.data.synthetic.checkerboard import checkerboard
 from tacit.data.synthetic.ground_truth import Oracle
-from tacit.data.synthetic.titles import TOPICS
 from tacit.data.synthetic.user_activity import Activity
 from tacit.data.synthetic.users_and_items import Items, Users
 from tacit.errors import BadValue
@@ -46,7 +45,6 @@ __all__ = [
     "checkerboard",
 ]
 
-_STRENGTH = 5.0  # how much taste counts beside popularity
 _KEPT_FROM = 10**8  # weights, which take some seconds to compute
 _VERSION = 1  # raise it when the same fields give another world
 
@@ -59,6 +57,7 @@ class World:
     items: int = 400
     events_per_user: float = 40.0  # the mean, before repeats
     rank: int = 8
+    strength: float = 5.0  # how much taste counts beside popularity
     popularity_exponent: float = 0.7
     popularity_decay: float = 0.0  # cuts the tail off: exp(-decay) at the last rank
     topics: int = 8
@@ -76,12 +75,11 @@ class World:
         check.not_negative(
             popularity_exponent=self.popularity_exponent,
             popularity_decay=self.popularity_decay,
+            strength=self.strength,
             demographics=self.demographics,
             repeats=self.repeats,
             activity_spread=self.activity_spread,
         )
-        if self.topics > len(TOPICS):
-            raise BadValue(f"topics={self.topics} must be <= {len(TOPICS)}")
         if self.demographics > 1:
             raise BadValue(f"demographics={self.demographics} must be <= 1")
         if self.repeats > 0.5:
@@ -161,7 +159,7 @@ class World:
 
     @cached_property
     def _oracle(self) -> Oracle:
-        tastes, ones = _STRENGTH * self._users.tastes, np.ones((self.users, 1))
+        tastes, ones = self.strength * self._users.tastes, np.ones((self.users, 1))
         popularity = self._items.log_popularity[:, None]
         return Oracle(
             np.concatenate([tastes, ones], axis=1),

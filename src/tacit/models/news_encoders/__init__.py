@@ -3,6 +3,7 @@
     batch            what clients learn from in one step
     interests        a user vector as a noisy mixture of basis vectors
     plm_nr           PLM-NR: heads over fixed vectors of a language model
+    plm_adapter      the same, whose language model learns by an adapter
     words            texts as numbers of words, and vectors of words from a file
     layers           attention and filters, in numpy and in torch alike
     word_encoder     what models that read words have in common

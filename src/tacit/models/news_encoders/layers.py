@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from tacit.models.news_encoders.interests import softmax
 
 Values = Any  # an array of numpy, or a tensor of torch
+_TINY = 1e-12  # BERT's, under the root of a variance
 _NEVER = -1e30  # the logit of an empty place; finite, so that slopes stay finite
 
 
@@ -26,6 +28,7 @@ class Ops(NamedTuple):
     softmax: Callable[[Values], Values]  # along the last axis
     where: Callable[[Values, Values, Values], Values]
     concatenate: Callable[[list[Values], int], Values]
+    normal: Callable[[Values], Values]  # the distribution function
 
 
 NUMPY = Ops(
@@ -34,6 +37,7 @@ NUMPY = Ops(
     softmax,
     np.where,
     lambda a, n: np.concatenate(a, n),
+    ndtr,
 )
 
 
@@ -89,6 +93,28 @@ def convolution(
     after = ops.concatenate([rows[..., 1:, :], zero], -2)
     three = ops.concatenate([before, rows, after], -1)
     return ops.relu(three @ weights[f"{name}.filters"] + weights[f"{name}.bias"])
+
+
+def adapted(
+    ops: Ops, weights: Mapping[str, Values], name: str, sums: Values, inner: Values
+) -> Values:
+    """What a transformer's layer ends in, with an adapter beside its network.
+
+    `inner` is what that network makes of each row, `sums` the same with what skips it.
+    The weights are `name.down`, `.down_bias`, `.up`, `.up_bias`, and `.scale` and
+    `.shift` of the normalisation. With `.up` and `.up_bias` zero it changes nothing.
+
+    Source: Houlsby et al. 2019, the second adapter of a layer.
+    """
+    narrow = inner @ weights[f"{name}.down"] + weights[f"{name}.down_bias"]
+    narrow = narrow * ops.normal(narrow)  # gelu
+    rows = sums + narrow @ weights[f"{name}.up"] + weights[f"{name}.up_bias"]
+    rows = rows - rows.mean(-1)[..., None]
+    deviation = ((rows**2).mean(-1) + _TINY) ** 0.5
+    return (
+        rows / deviation[..., None] * weights[f"{name}.scale"]
+        + weights[f"{name}.shift"]
+    )
 
 
 def _shares(ops: Ops, logits: Values, is_there: Values | None) -> Values:

@@ -4,6 +4,10 @@
     u = attention(self-attention(r of what was read))         user vector
     s = u · r                                                 score
 
+At random, values of the self-attention over news are a random matrix, and u points
+nowhere near the r of what was read. Started at content they are the identity: before
+training u is a mean of these r, and a score says how alike titles are.
+
 Source: Wu et al. 2019, "Neural News Recommendation with Multi-Head Self-Attention",
 with queries and keys of their own for each head (Vaswani et al. 2017) and no dropout.
 """
@@ -12,6 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
 
 from tacit import check
 from tacit.data.catalog import Catalog
@@ -39,8 +46,10 @@ class Nrms(WordModel):
     heads: int = 8
     width: int = 64  # of all heads together, and of a news vector
     attention: int = 32  # hidden units of additive attention
+    starts_at: Literal["content", "random"] = "random"
 
     def __post_init__(self) -> None:
+        check.one_of(("content", "random"), starts_at=self.starts_at)
         check.count(title=self.title, heads=self.heads, attention=self.attention)
         check.count(width=self.width)
         if self.width % self.heads:
@@ -67,7 +76,7 @@ class Nrms(WordModel):
     def start(
         self, key: Key, inputs: Arrays, *, interests: int = 0, dtype: str = "float64"
     ) -> dict[str, Array]:
-        """Random weights; a basis if there are interests."""
+        """Weights at random or at content; a basis if there are interests."""
         check.one_of(("float32", "float64"), dtype=dtype)
         width, units = self.width, self.attention
         weights = {
@@ -78,6 +87,8 @@ class Nrms(WordModel):
             **word_encoder.start_attention(key, "user", width=width, units=units),
             **word_encoder.start_basis(key, interests, width),
         }
+        if self.starts_at == "content":
+            weights["user.values"] = np.eye(width)
         return {name: value.astype(dtype) for name, value in weights.items()}
 
     def encode(

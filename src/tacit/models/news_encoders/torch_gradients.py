@@ -72,8 +72,9 @@ def total(
     theta = {n: torch.tensor(v, requires_grad=True) for n, v in weights.items()}
     local = DistinctNews.of(batch)
     numbers = {name: inputs[name][local.numbers] for name in encoder.columns}
-    vectors = torch.tensor(table_of(weights, inputs))
-    news = _news(encoder, {TABLE: vectors, **theta}, _longs(numbers))
+    table, numbers = table_of(encoder, weights, inputs, numbers)
+    known = {TABLE: torch.tensor(table), **theta}
+    news = _news(encoder, known, _longs(numbers))
     slates = _slates(batch, news.dtype)
     read, shown = news[local.histories], news[local.candidates]
     loss = _loss(encoder, theta, read, shown, slates, limit=batch.theta)
@@ -94,15 +95,14 @@ def _block(encoder: WordEncoder, weights: Arrays, inputs: Arrays, batch: Batch) 
     places = np.concatenate([batch.histories, shown], axis=1)
     # NO_NEWS is -1, the last row: the padding news, which has no word of any client.
     columns = {name: inputs[name][places] for name in encoder.columns}
-    theta, axes = dict(weights), dict.fromkeys(weights)
-    fixed, rows = {TABLE: table_of(weights, inputs)}, None
+    theta, axes, rows = dict(weights), dict.fromkeys(weights), None
+    table, columns = table_of(encoder, weights, inputs, columns)
     if TABLE in weights:  # of this a client has the rows that it touches
         most = touched(encoder, weights, most_news=places.shape[1])
         rows, columns = _local_words(encoder, columns, most)
         theta[TABLE], axes[TABLE] = weights[TABLE][np.maximum(rows, 0)], 0
-    loss = partial(
-        _client_loss, encoder, _tensors(fixed), batch.histories.shape[1], batch.theta
-    )
+    fixed, n_read = _tensors({TABLE: table}), batch.histories.shape[1]
+    loss = partial(_client_loss, encoder, fixed, n_read, batch.theta)
     mapped = torch.func.vmap(torch.func.grad(loss), in_dims=(axes, 0, 0))
     slates = _slates(batch, _tensors(theta)[PADDING].dtype)
     found = mapped(_tensors(theta), _longs(columns), slates)
@@ -216,4 +216,5 @@ def _longs(values: Arrays) -> dict[str, Tensor]:
 def _ops() -> Ops:
     torch = load_torch()
     softmax = partial(torch.softmax, dim=-1)
-    return Ops(torch.tanh, torch.relu, softmax, torch.where, torch.cat)
+    functions = torch.tanh, torch.relu, softmax, torch.where, torch.cat
+    return Ops(*functions, torch.special.ndtr)

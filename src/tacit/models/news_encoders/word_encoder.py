@@ -119,18 +119,14 @@ def news(
 ) -> Float[np.ndarray, "news_and_padding axes"]:
     """The vector of each news, and of the padding news last, in blocks."""
     n_news = len(inputs[encoder.columns[0]])
-    table = np.concatenate([weights[PADDING][None], table_of(weights, inputs)])
-    widest = 3 * max(encoder.width, table.shape[1])  # queries, keys and values
+    widest = 3 * max(encoder.width, len(weights[PADDING]))  # queries, keys and values
     step = max(1, _AT_ONCE // (widest * max(encoder.texts.values())))
-    blocks = [
-        encoder.encode(
-            NUMPY,
-            weights,
-            table,
-            {name: inputs[name][first : first + step] for name in encoder.columns},
-        )
-        for first in range(0, n_news, step)
-    ]
+    blocks = []
+    for first in range(0, n_news, step):
+        some = {name: inputs[name][first : first + step] for name in encoder.columns}
+        table, some = table_of(encoder, weights, inputs, some)
+        words = np.concatenate([weights[PADDING][None], table])
+        blocks.append(encoder.encode(NUMPY, weights, words, some))
     return np.concatenate(blocks)
 
 
@@ -152,10 +148,22 @@ def users(
     return found
 
 
-def table_of(weights: Arrays, inputs: Arrays) -> Array:
-    """The vectors of the words from number 1 on, trained or from a file."""
+def table_of(
+    encoder: WordEncoder, weights: Arrays, inputs: Arrays, columns: Arrays
+) -> tuple[Array, dict[str, Array]]:
+    """The vectors of words, and columns of some news in which they have these numbers.
+
+    Trained ones are all of them. Of those that are fixed, which may be as many as a
+    language model has tokens, only the ones that these news have.
+    """
     if TABLE in weights:
-        return weights[TABLE]
+        return weights[TABLE], dict(columns)
     if WORDS not in inputs:
         raise BadValue("no vectors of words: neither weights nor inputs have any")
-    return inputs[WORDS].astype(weights[PADDING].dtype)
+    met = np.unique(np.concatenate([columns[n].ravel() for n in encoder.texts]))
+    met = met[met > 0]
+    local = {
+        name: np.where(columns[name] > 0, np.searchsorted(met, columns[name]) + 1, 0)
+        for name in encoder.texts
+    }
+    return inputs[WORDS][met - 1].astype(weights[PADDING].dtype), {**columns, **local}

@@ -17,6 +17,7 @@ from tacit.errors import BadMessage, Refused
 from tacit.service.federation.envelope import envelope, sealed_row
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.manifest import Manifest, check_manifest
+from tacit.text import nth_round
 from tacit.transport.codec import decode_broadcast
 from tacit.transport.messages import Broadcast, Reports
 from tacit.transport.shared_sum import SharedSum
@@ -68,7 +69,8 @@ def checked_broadcast(
     invitation.agreement.check(broadcast)
     if broadcast.round != round:
         raise Refused(
-            f"a manifest of round {round} with the broadcast of round {broadcast.round}"
+            f"a manifest of {nth_round(round)} with the broadcast of "
+            f"{nth_round(broadcast.round)}"
         )
     if not invitation.method.agrees(broadcast, invitation.plan):
         raise Refused(

@@ -60,10 +60,21 @@ from tacit.service.federation.store import (
     OPEN,
     SIGNED,
     VOID,
+    AggregatorStore,
     RoundRow,
-    Store,
 )
+from tacit.service.federation.tickets import is_handed_out, ticket_digest
 from tacit.service.http import Failure
+from tacit.service.signing import (
+    DAY,
+    refuse_fork,
+    refuse_gap,
+    refuse_limits,
+    refuse_past,
+    refuse_url,
+    window_verdicts,
+)
+from tacit.text import nth_round
 from tacit.transport.shared_sum import (
     MOST_NUMBERS,
     Numbers,
@@ -74,7 +85,6 @@ from tacit.transport.shared_sum import (
 )
 
 Pass = Callable[[bytes, bytes, bytes], bytes]  # round, batch, body -> taken
-DAY = 86_400  # seconds
 _AWAY = 5  # seconds after which a client may ask again if the helper is away
 _FULL = 30  # and if the disk is
 
@@ -108,14 +118,8 @@ class Limits:
         check.count(most_window=self.most_window)
 
     def check(self, manifest: Manifest, now: float) -> None:
-        """Refuse a manifest that passes a limit.
-
-        What is over of the window does not count: clients that have a moment only would
-        all send at once, and tell who was there just then.
-        """
-        window = manifest.closes - manifest.opens
-        left = manifest.closes - max(manifest.opens, now)
-        allowed = {
+        """Refuse a manifest that passes a limit."""
+        verdicts = {
             "sigma over the root of limit": (
                 manifest.multiplier >= self.least_multiplier * (1 - 1e-9),
                 f"{manifest.multiplier:.6g}, at least {self.least_multiplier:.6g}",
@@ -128,30 +132,15 @@ class Limits:
                 manifest.most_reports <= self.most_reports,
                 f"{manifest.most_reports:,}, at most {self.most_reports:,}",
             ),
-            "the window": (
-                window >= self.least_window,
-                f"{window} s, at least {self.least_window} s",
-            ),
-            "the rest of the window": (
-                # A tenth and a second may go by until a manifest is here.
-                left >= 0.9 * self.least_window - 1,
-                f"{left:.0f} s, with at least {self.least_window} s when it is signed",
-            ),
-            "the time until it closes": (
-                manifest.closes - now <= self.most_window,
-                f"{manifest.closes - now:.0f} s, at most {self.most_window} s",
+            **window_verdicts(
+                manifest, now, least=self.least_window, most=self.most_window
             ),
             "d": (
                 manifest.numbers <= self.most_numbers,
                 f"{manifest.numbers:,}, at most {self.most_numbers:,}",
             ),
         }
-        found = [f"{name} is {said}" for name, (ok, said) in allowed.items() if not ok]
-        if found:
-            raise Failure(
-                *(403, "Limits"),
-                f"this operator does not sign it: {'; '.join(found)}",
-            )
+        refuse_limits("operator", verdicts)
 
 
 @dataclass(frozen=True)
@@ -209,7 +198,7 @@ class Aggregator:
     def __init__(
         self,
         role: Role,
-        store: Store,
+        store: AggregatorStore,
         signer: Signer,
         limits: Limits,
         *,
@@ -248,26 +237,17 @@ class Aggregator:
         return known
 
     def sign(self, document: bytes) -> bytes:
-        """The signature of this operator, on what its own limits allow.
-
-        One manifest per round of a run: another one is signed only if the first was
-        never opened here and its window is over, so that no report was counted for it.
-        """
+        """The signature of this operator, on what its own limits allow."""
         manifest = _read(document)
         known = self.store.round_of(manifest.run, manifest.round)
         is_known = known is not None and known.id == manifest.round_id
         self._check_own(manifest)
         # Asked again, what is left of the window may be less than was signed.
         self.limits.check(manifest, manifest.opens if is_known else self.clock())
-        self._check_chain(manifest)
+        refuse_gap(manifest, self.store.round_of(manifest.run, manifest.round - 1))
         if known is not None and not is_known:
             is_over = read_document(known.document).closes <= self.clock()
-            if known.state != SIGNED or not is_over:
-                raise Failure(
-                    *(403, "Fork"),
-                    f"round {manifest.round} has another manifest, which was signed "
-                    "here before: a round has one",
-                )
+            refuse_fork(manifest, may_be_replaced=known.state == SIGNED and is_over)
         if not is_known:
             row = (manifest.round_id, manifest.run, manifest.round, document, SIGNED)
             with self.store.changing() as file:
@@ -312,23 +292,9 @@ class Aggregator:
         if given != self.store.public_key(manifest.run, manifest.round):
             said = "the manifest has another key than this operator made for the round"
             raise Failure(403, "Key", said)
-        if is_leader and manifest.leader_url != self.url:
-            raise Failure(
-                *(403, "Url"),
-                f"the manifest sends reports to {manifest.leader_url}, and this leader "
-                f"is at {self.url}",
-            )
-        if manifest.closes <= self.clock():
-            said = f"the window is over since {manifest.closes}"
-            raise Failure(403, "Window", said)
-
-    def _check_chain(self, manifest: Manifest) -> None:
-        """Refuse a manifest that does not follow the round before, as it was here."""
-        before = self.store.round_of(manifest.run, manifest.round - 1)
-        expected = b"" if before is None else before.id
-        if manifest.previous != expected or (manifest.round and before is None):
-            said = f"round {manifest.round} does not follow the round before it here"
-            raise Failure(403, "Fork", said)
+        if is_leader:
+            refuse_url("leader", manifest.leader_url, self.url)
+        refuse_past(manifest, self.clock())
 
     def _opened(self, row: RoundRow) -> _OpenRound:
         manifest = read_document(row.document)
@@ -443,9 +409,8 @@ class Aggregator:
         self, round_id: bytes, report_id: bytes, ticket: bytes
     ) -> Failure | None:
         file = self.store.file
-        query = "SELECT 1 FROM tickets WHERE ticket = ?"
-        if not file.execute(query, (ticket,)).fetchone():
-            return _NO_TICKET
+        if not is_handed_out(file, ticket):
+            return NO_TICKET
         query = "SELECT report FROM used WHERE round = ? AND ticket = ?"
         used = file.execute(query, (round_id, ticket)).fetchone()
         return None if used in (None, (report_id,)) else _TICKET_USED
@@ -778,11 +743,6 @@ class _OpenRound:
     reports: int = 0
 
 
-def ticket_digest(ticket: bytes) -> bytes:
-    """What is kept of a ticket, which is the hexadecimal text of 16 bytes."""
-    return sha256(b"tacit/ticket/v1\0" + ticket.lower()).digest()
-
-
 def _read(document: bytes) -> Manifest:
     try:
         return read_document(document)
@@ -817,7 +777,7 @@ def _gone(row: RoundRow) -> Failure:
         if row.state == DELETED
         else "it is void: nothing of it is or will be published"
     )
-    return Failure(410, "Gone", f"round {row.number} is over: {why}")
+    return Failure(410, "Gone", f"{nth_round(row.number)} is over: {why}")
 
 
 _CLOSED = Failure(409, "Closed", "the round is closed, and this report is not in it")
@@ -827,7 +787,7 @@ _UNOPENED = Failure(
     "a half does not open: it was sealed to another key, role, round or report, or was "
     "changed on its way; do not send it again",
 )
-_NO_TICKET = Failure(401, "NoTicket", "a report needs a ticket of this operator")
+NO_TICKET = Failure(401, "NoTicket", "a report needs a ticket of this operator")
 _TICKET_USED = Failure(
     403, "TicketUsed", "another report has used this ticket in this round"
 )

@@ -39,6 +39,7 @@ from tacit.errors import BadMessage, BadValue, Refused, Unanswered
 from tacit.ledger.budget import Cap
 from tacit.ledger.durable import ClientLedger
 from tacit.ledger.records import Answer, Doubt, Entry, Refusal
+from tacit.method import ListFor
 from tacit.records import Records
 from tacit.runtime.client import Client
 from tacit.runtime.ledger import statements
@@ -60,6 +61,7 @@ from tacit.service.urls import checked_url
 from tacit.serving.new_items import NewItem, content_names, items_of, with_new_items
 from tacit.serving.recommender import Recommendation
 from tacit.statement import Statement, account
+from tacit.text import nth_round
 
 _MOST_DOCUMENT = 1 << 24  # bytes of what is said of a model
 LEAST_WINDOW = 600.0  # seconds that must be left of a window, to be lost among others
@@ -330,15 +332,17 @@ class FederationClient:
             return self._over(manifest) or Outcome(Kind.NOTHING, said, manifest.round)
         clock = self._clock()
         if clock < manifest.opens:
-            said = f"round {manifest.round} opens in {manifest.opens - clock:.0f} s"
+            said = (
+                f"{nth_round(manifest.round)} opens in {manifest.opens - clock:.0f} s"
+            )
             return Outcome(Kind.WAITING, said, manifest.round, manifest.opens)
         if clock >= manifest.closes:
-            said = f"the window of round {manifest.round} is over"
+            said = f"the window of {nth_round(manifest.round)} is over"
             return self._over() or Outcome(Kind.NOTHING, said, manifest.round)
         left = manifest.closes - clock
         if not now and left < self._least_left and not self._is_noted(manifest):
             said = (
-                f"the window of round {manifest.round} ends in {left:.0f} s, so a "
+                f"the window of {nth_round(manifest.round)} ends in {left:.0f} s, so a "
                 "report would tell when this program ran; `tacit client once --now` "
                 "sends one all the same"
             )
@@ -371,7 +375,8 @@ class FederationClient:
         )
         if message is None:
             raise Unanswered(
-                f"{self.membership.url} has no broadcast for round {manifest.round}"
+                f"{self.membership.url} has no broadcast for "
+                f"{nth_round(manifest.round)}"
             )
         self._catch_up(manifest)
         round_ = self._wire.accepted(
@@ -394,7 +399,7 @@ class FederationClient:
             if {Refusal.CAP, Refusal.TARGET} & {*why}:
                 said = f"{self._client.excess(manifest.round)}"
             return Outcome(Kind.REFUSED, f"the ledger refuses: {said}", manifest.round)
-        said = f"the report of round {manifest.round} is kept"
+        said = f"the report of {nth_round(manifest.round)} is kept"
         return Outcome(Kind.WAITING, said, manifest.round)
 
     def _seen(self, manifest: AnyManifest, *, now: bool) -> SeenRound:
@@ -450,9 +455,10 @@ class FederationClient:
 
     def _said_of(self, number: int) -> str:
         """What is said of a round in which nothing is left to compute."""
-        if self._is_anothers(number):
-            return f"this client reports once, in round {self.membership.own_round}"
-        return f"round {number} is answered"
+        own = self.membership.own_round
+        if own is not None and self._is_anothers(number):
+            return f"this client reports once, in {nth_round(own)}"
+        return f"{nth_round(number)} is answered"
 
     def _is_answered(self, manifest: AnyManifest) -> bool:
         """Whether this very manifest is answered, or is not for this client."""
@@ -488,12 +494,12 @@ class FederationClient:
         seen = self.membership.rounds.get(parcel.round)
         if seen is None or parcel.report is None:
             raise Refused(
-                f"the report of round {parcel.round} was kept by another folder; "
+                f"the report of {nth_round(parcel.round)} was kept by another folder; "
                 "send it from there"
             )
         left = seen.due - self._clock()
         if left > 0 and not now:
-            said = f"the report of round {parcel.round} is sent in {left:.0f} s"
+            said = f"the report of {nth_round(parcel.round)} is sent in {left:.0f} s"
             return Outcome(Kind.WAITING, said, parcel.round, seen.due)
         return self._posted(parcel, parcel.report, seen, tries=tries)
 
@@ -517,17 +523,21 @@ class FederationClient:
                 break
             wait = min(answer.seconds * _chance.uniform(1, 2), _LONGEST_WAIT)
             if not left:
-                said = f"round {number}: {answer.said}; the same bytes are sent again"
+                said = (
+                    f"{nth_round(number)}: {answer.said}; the same bytes are sent again"
+                )
                 return Outcome(Kind.WAITING, said, number, self._clock() + wait)
             self._sleep(wait)
         arrived = answer.fate is Fate.DELIVERED
         self._client.finished(number, arrived=arrived)
         if arrived:
-            return Outcome(Kind.SENT, f"round {number}: {self._wire.taken}", number)
+            return Outcome(
+                Kind.SENT, f"{nth_round(number)}: {self._wire.taken}", number
+            )
         kind = Kind.DROPPED if answer.fate is Fate.DROPPED else Kind.GIVEN_UP
         said = (
-            f"round {number}: {answer.said}; the report is {kind} and no other is made "
-            "of it: the ledger counts the round all the same"
+            f"{nth_round(number)}: {answer.said}; the report is {kind} and no other is "
+            "made of it: the ledger counts the round all the same"
         )
         return Outcome(kind, said, number)
 
@@ -607,15 +617,19 @@ class FederationClient:
 
     # what the user asks
 
-    def recommend(self, k: int = 10) -> Records[Recommendation]:
+    def recommend(
+        self, k: int = 10, *, list_for: ListFor = "any"
+    ) -> Records[Recommendation]:
         """The best `k` items by the published model, ranked here; nothing is sent.
 
+        A list for a session goes by the order of the history, one for a visit by
+        popularity more than others: this client keeps no times.
         Items of the history that the model does not know are left out. Items that came
         after the catalog have a place by their public content, or at the end.
         """
         with Connection(self.membership.url, self.folder.model) as server:
             try:
-                recommender = server.recommender
+                recommender = server.recommender.ranking_for(list_for)
             except Unanswered as error:
                 raise Unanswered(
                     f"{error}; a model can be fetched once the run is over"

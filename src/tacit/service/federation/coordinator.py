@@ -35,7 +35,7 @@ from tacit.service.federation.public_rounds import (
     VOIDING,
 )
 from tacit.service.federation.seed_batches import Closing
-from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
+from tacit.service.federation.stepwise_run import LOST, SOON, Schedule, StepwiseRun
 
 LEADER_CLOSED, BOTH_CLOSED = "leader closed", "both closed"
 DONE, DELETED = "done", "deleted"
@@ -44,6 +44,7 @@ CREATE TABLE rounds (number INTEGER PRIMARY KEY, state TEXT NOT NULL,
     document BLOB NOT NULL, signed BLOB, broadcast BLOB NOT NULL, reports INTEGER,
     closing BLOB, sum BLOB, why TEXT);
 """
+_FORMAT = 2  # of the tables; the first had no checksum
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Coordinator(StepwiseRun[RoundState]):
         super().__init__(
             *(run, folder),
             tables=_TABLES,
+            format=_FORMAT,
             schedule=schedule,
             passing=passing,
             clock=clock,
@@ -222,7 +224,11 @@ class Coordinator(StepwiseRun[RoundState]):
 
     def _close_leader(self, row: RoundState) -> float:
         round_id = row.manifest.round_id
-        reports = self.leader.status(round_id).reports
+        try:
+            reports = self.leader.status(round_id).reports
+        except Unknown:
+            self._void(row, LOST.format("leader", f"{row.reports or 0:,} reports"))
+            return SOON
         if reports < (row.reports or 0):  # a copy of its file, put back meanwhile
             said = (
                 "the leader has fewer reports than before: acknowledged ones are lost"
@@ -259,6 +265,9 @@ class Coordinator(StepwiseRun[RoundState]):
         chosen = Closing.read(row.closing, numbers=manifest.numbers).batches
         try:
             found = self.helper.close(manifest.round_id, b"".join(chosen))
+        except Unknown:
+            self._void(row, LOST.format("helper", "its halves"))
+            return SOON
         except Over as error:
             self._void(row, str(error))
             return SOON

@@ -24,19 +24,20 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope, Send
 
 from tacit.errors import BadMessage
-from tacit.service.federation.aggregator import Aggregator, Upload
+from tacit.service.federation.aggregator import NO_TICKET, Aggregator, Upload
 from tacit.service.federation.manifest import Manifest
 from tacit.service.federation.sealing import SealedReport, body_size
 from tacit.service.federation.seed_batches import MOST_REPORTS
+from tacit.service.federation.tickets import TicketCheck
 from tacit.service.grouped_work import GroupedWork, GroupLimits
 from tacit.service.http import (
     Asked,
     Endpoint,
     Endpoints,
     Failure,
+    IncomingBody,
     Reply,
     bearer,
-    read_body,
     too_long,
 )
 from tacit.service.intake_room import IntakeRoom, refuse_early
@@ -66,6 +67,9 @@ class Intake:
         self.room = IntakeRoom(
             "reports", bytes=limits.queue_bytes, requests=limits.open
         )
+        self.tickets = TicketCheck(
+            aggregator.store, NO_TICKET, is_needed=aggregator.limits.needs_tickets
+        )
         groups = GroupLimits(
             count=MOST_REPORTS,
             bytes=limits.batch_bytes,
@@ -94,14 +98,14 @@ class Intake:
     async def _take(self, asked: Asked) -> Reply:
         round_id = bytes.fromhex(asked.parts[0])
         manifest = self.aggregator.known(round_id)
-        size = self._checked_size(asked, manifest)
-        with self.room.held(size):
-            body = await read_body(
-                asked.receive, size, seconds=self.limits.seconds, what=_REPORT
-            )
+        size, ticket = self._checked_size(asked, manifest), bearer(asked.scope)
+        owner = (round_id, ticket) if self.tickets.check(ticket) else None
+        seconds = self.limits.seconds
+        body = IncomingBody(asked.receive, size, seconds=seconds, what=_REPORT)
+        with self.room.hold(body, owner):
+            report = _report(await body.read(), manifest)
             refuse_early("round", manifest.opens, self.aggregator.clock())
-            report = _report(body, manifest)
-            upload = Upload(report, bearer(asked.scope))
+            upload = Upload(report, ticket)
             await self._grouped.done(round_id, upload.id, upload, size=size)
         return _COUNTED
 
@@ -118,7 +122,7 @@ class Intake:
         return size
 
 
-def _report(body: bytearray, manifest: Manifest) -> SealedReport:
+def _report(body: memoryview, manifest: Manifest) -> SealedReport:
     try:
         report = SealedReport.read(body, numbers=manifest.numbers)
     except BadMessage as error:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+
+from starlette.types import Scope
 
 from tacit.memory import in_words
 from tacit.release import EVERYONE, View
@@ -30,8 +32,10 @@ from tacit.service.federation.overview import (
     Traffic,
 )
 from tacit.service.federation.public_rounds import OPEN, moment
-from tacit.service.http import Asked, Endpoint, Endpoints, Reply
+from tacit.service.http import Asked, Endpoint, Endpoints, Failure, Reply, header
+from tacit.service.urls import host_of, is_address
 from tacit.statement import Statement
+from tacit.text import nth_round
 
 REFRESH = 30  # seconds
 _HTML = b"text/html; charset=utf-8"
@@ -45,17 +49,35 @@ _COARSE = (
 
 
 class OperatorPage:
-    """The operator's listener of one service; `look` gives what is shown."""
+    """The operator's listener of one service; `look` gives what is shown.
 
-    def __init__(self, look: Callable[[], Overview]) -> None:
+    It answers requests to an address, to localhost, and to `hosts`. A page of another
+    name that resolves to this machine could read it in the operator's browser otherwise
+    (DNS rebinding).
+    """
+
+    def __init__(
+        self, look: Callable[[], Overview], hosts: Collection[str] = ()
+    ) -> None:
         self._look, self._began = look, time.monotonic()
+        self._hosts = {"localhost", *hosts}
         self.application = Endpoints(
             [
                 Endpoint("page", "GET", "/", self._page),
                 Endpoint("still", "GET", "/still", self._still),
                 Endpoint("metrics", "GET", "/metrics", self._metrics),
-            ]
+            ],
+            check=self._check_host,
         )
+
+    def _check_host(self, scope: Scope) -> None:
+        host = host_of((header(scope, b"host") or b"").decode("latin-1"))
+        if host not in self._hosts and not is_address(host):
+            raise Failure(
+                *(421, "OtherHost"),
+                f"this page is not served under the name {host[:80]!r}; use "
+                "http://127.0.0.1 with its port, or name the host in plain_http_hosts",
+            )
 
     async def _page(self, _: Asked) -> Reply:
         html = operator_page(await asyncio.to_thread(self._look))
@@ -99,7 +121,7 @@ def _leads(seen: Overview) -> Iterator[Lead]:
         yield Lead("round", "none yet")
         return
     newest = seen.rounds[0]
-    yield Lead("newest round", str(newest.number), f"adds up {newest.leaf}")
+    yield Lead("newest round", str(newest.number + 1), f"adds up {newest.leaf}")
     yield Lead("its reports", _reports(newest), f"at least {newest.least:,} needed")
     if newest.state == OPEN:
         day, hour = moment(newest.closes).split(" ", 1)
@@ -113,7 +135,7 @@ def _warnings(seen: Overview) -> Iterator[str]:
             yield f"No answer from the {name}{since}."
     for line in seen.rounds:
         if line.why and line.why not in seen.state.text:
-            yield f"Round {line.number} is {line.state}: {line.why}."
+            yield f"{nth_round(line.number).capitalize()} is {line.state}: {line.why}."
 
 
 def _rounds(rounds: tuple[RoundLine, ...]) -> str:
@@ -121,7 +143,7 @@ def _rounds(rounds: tuple[RoundLine, ...]) -> str:
         return elements.paragraph("No round has been opened yet.")
     rows = tuple(
         (
-            f"{line.run} / {line.number}",
+            f"{line.run} / {line.number + 1}",
             line.meaning,
             line.leaf,
             _reports(line),

@@ -42,6 +42,7 @@ from tacit.service.federation.store import (
     RoundRow,
 )
 from tacit.statement import Statement
+from tacit.text import nth_round
 
 _MOST_ROUNDS = 20  # the newest ones
 # Every status that a leader refuses with, whether it did so or not: that a line appears
@@ -148,7 +149,7 @@ def of_aggregator(
     store, tally = aggregator.store, aggregator.tally
     with closing(store.reading()) as file:
         rows = [RoundRow(*row) for row in file.execute("SELECT * FROM rounds")]
-        [(starts,)] = file.execute("SELECT starts FROM service")
+        [(starts,)] = file.execute("SELECT starts FROM store")
         table = "totals" if aggregator.role is Role.LEADER else "batches"
         query = f"SELECT round, sum(reports) FROM {table} GROUP BY round"
         counts: dict[bytes, int] = dict(file.execute(query).fetchall())
@@ -233,11 +234,12 @@ def state_of(rounds: Sequence[RoundLine], *, opens: str) -> RunState:
     if not rounds:
         return RunState(f"No round is open yet; the service waits for {opens}")
     newest = rounds[0]
+    which = nth_round(newest.number).capitalize()
     if newest.state == OPEN:
         closes = moment(newest.closes)
-        said = f"Round {newest.number} is open; the service waits for reports until"
+        said = f"{which} is open; the service waits for reports until"
         return RunState(f"{said} {closes}")
-    said = f"Round {newest.number} is {newest.meaning}"
+    said = f"{which} is {newest.meaning}"
     is_well = newest.state != VOID
     return RunState(f"{said}. The service waits for {opens}", is_well)
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tacit.text import nth_round
+
 PLANNED, SIGNED, OPEN = "planned", "signed", "open"
 VOIDING, VOID = "voiding", "void"
 
@@ -60,7 +62,7 @@ class PublicRounds:
         """What may be read of these rounds: those that were opened."""
         ended = "its operator has retired it" if is_retired else withheld
         if rounds and rounds[-1].state in (VOIDING, VOID):
-            ended = f"round {rounds[-1].number} is void"
+            ended = f"{nth_round(rounds[-1].number)} is void"
         opened = [
             (row, row.manifest.round_id.hex(), row.signed)
             for row in rounds

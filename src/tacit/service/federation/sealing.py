@@ -75,7 +75,7 @@ class SealedReport:
         return b"".join(parts)
 
     @classmethod
-    def read(cls, body: bytes | bytearray, *, numbers: int) -> SealedReport:
+    def read(cls, body: bytes | memoryview, *, numbers: int) -> SealedReport:
         """The report of a body, which may not change afterwards.
 
         Refuses one of another length.

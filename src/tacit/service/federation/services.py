@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from tacit.data.catalog import Catalog
 from tacit.errors import Refused
 from tacit.experiment.assemble import assemble_public, declared_catalog
+from tacit.experiment.needs import refuse_few_rounds
 from tacit.experiment.settings import Experiment, read_experiment
 from tacit.service.federation.aggregator import Aggregator, Signer
 from tacit.service.federation.coordinated_run import CoordinatedRun
@@ -49,7 +50,7 @@ from tacit.service.federation.settings import (
     read_secret,
     read_signing_key,
 )
-from tacit.service.federation.store import Store
+from tacit.service.federation.store import AggregatorStore
 from tacit.service.http import Endpoints
 from tacit.service.server import Server, listen, serve_all
 from tacit.system_errors import explained
@@ -81,7 +82,7 @@ def serve_aggregator(
     listening = [
         (name, listen(address(getattr(settings, name), name))) for name in names
     ]
-    store = Store(settings.folder, settings.role, is_restored=is_restored)
+    store = AggregatorStore(settings.folder, settings.role, is_restored=is_restored)
     # One thread has the file: batches, rounds and closings come one after another.
     with (
         ThreadPoolExecutor(1, thread_name_prefix="aggregator") as worker,
@@ -107,7 +108,7 @@ def serve_aggregator(
             intake = Intake(aggregator, worker, settings.intake)
             applications["public"] = intake
             look = partial(look, queued=lambda: intake.room.bytes)
-        applications["page"] = OperatorPage(look).application
+        applications["page"] = OperatorPage(look, settings.plain_http_hosts).application
         over = threading.Event()
         closing.callback(over.set)
         _repeatedly(lambda: worker.submit(aggregator.expire), over)
@@ -128,7 +129,7 @@ def _repeatedly(work: Callable[[], object], over: threading.Event) -> None:
 def _aggregator(
     settings: AggregatorSettings,
     role: Role,
-    store: Store,
+    store: AggregatorStore,
     pass_on: Persistent | None,
     passing: Passing | None,
     clock: Callable[[], float],
@@ -186,7 +187,9 @@ def serve_coordinator(
             coordinator, rotation=settings.rotation, new_items=new_items
         ),
         "private": Endpoints(own.endpoints),
-        "page": OperatorPage(partial(of_coordinator, coordinator)).application,
+        "page": OperatorPage(
+            partial(of_coordinator, coordinator), settings.plain_http_hosts
+        ).application,
     }
     peers = coordinator.leader, coordinator.helper
     try:
@@ -284,9 +287,11 @@ class Declared(Protocol):
 def declared_run(settings: Declared, run_of: Callable[..., AnyRun]) -> AnyRun:
     """The run of an experiment, from declared items and population.
 
-    They stand in the experiment, or in an invitation that was made before.
+    They stand in the experiment, or in an invitation that was made before. Rounds that
+    are too few for the method are refused here, at each start of a service.
     """
     experiment = read_experiment(settings.experiment)
+    refuse_few_rounds(experiment)
     if settings.invitation is None:
         return run_of(experiment, declared_catalog(experiment))
     with explained():

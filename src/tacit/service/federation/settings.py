@@ -49,7 +49,7 @@ class AggregatorSettings:
     public: str = "127.0.0.1:8001"  # for clients; a helper has none
     url: str = ""  # of a leader, as clients reach it
     helper_url: str = ""  # of a leader: the helper's private listener
-    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network, without TLS
     intake: IntakeLimits = field(default_factory=IntakeLimits)
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class CoordinatorSettings:
     invitation: Path | None = None  # has items and population; else the experiment
     rotation: Path | None = None  # new signing keys, signed by the old ones
     new_items: Path | None = None  # a table of items that came after the catalog
-    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network, without TLS
     one_machine: bool = False  # both operators are this machine: a trial
     schedule: CoordinatorSchedule = field(default_factory=CoordinatorSchedule)
 

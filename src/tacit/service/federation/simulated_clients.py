@@ -38,6 +38,7 @@ from tacit.service.federation.posting import NO_ANSWER, Posted, Posting
 from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.wires import Accepted, Rows, wire_of
 from tacit.service.urls import checked_url
+from tacit.text import nth_round
 
 Progress = Callable[[int, int], None]  # reports that are done, and all
 Check = Callable[[], None]  # raises if nobody can take reports any more
@@ -153,7 +154,9 @@ class SimulatedClients:
             name = manifest.broadcast.hex()
             message = exchange.get(f"{self.url}/v1/broadcast/{name}", most=most)
         if message is None:
-            raise Unanswered(f"{self.url} has no broadcast for round {manifest.round}")
+            raise Unanswered(
+                f"{self.url} has no broadcast for {nth_round(manifest.round)}"
+            )
         found = self._wire.accepted(
             self.invitation, manifest, message, now=now, known=self.known
         )

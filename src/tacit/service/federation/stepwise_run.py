@@ -26,7 +26,6 @@ from tacit import check
 from tacit.errors import Refused, TacitError
 from tacit.method import Server
 from tacit.runtime.run import RunDirectory
-from tacit.service.database import Database
 from tacit.service.federation.invited_run import InvitedRun
 from tacit.service.federation.public_rounds import (
     OPEN,
@@ -39,8 +38,10 @@ from tacit.service.federation.public_rounds import (
     moment,
 )
 from tacit.service.http import LOG
+from tacit.storage.store import Store
 
 SOON, LATER = 0.0, 1.0  # seconds until the next step
+LOST = "the {} has lost its file, and {} of this round with it"
 _RUN = """
 CREATE TABLE run (name BLOB NOT NULL, invitation BLOB NOT NULL, is_published INTEGER,
     is_retired INTEGER, metrics TEXT, withheld TEXT);
@@ -70,6 +71,15 @@ class RunState:
     is_well: bool = True
 
 
+class RunStore(Store):
+    """The file of one run."""
+
+    remedy = (
+        "the rounds of its run are lost with it. Put it back, or begin another run in "
+        "another folder"
+    )
+
+
 class StepwiseRun(abc.ABC, Generic[AnyRound]):
     """One run, from its first round to its published model.
 
@@ -94,7 +104,7 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         folder: Path,
         *,
         tables: str,
-        format: int = 1,
+        format: int,
         schedule: Schedule,
         passing: Callable[[str], None] | None,
         clock: Callable[[], float],
@@ -103,7 +113,7 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         self.passing, self.clock = passing or (lambda _: None), clock
         self.trouble = ""  # why nothing goes on, for the operator
         path = folder / f"{self.name}.db"
-        self.database = Database(path, self.name, tables + _RUN, format=format)
+        self.database = RunStore(path, self.name, tables + _RUN, format=format)
         self._lock = threading.RLock()  # one thread steps, others read or hand in
         self._server: Server | None = None
         self._finished_at = 0.0
@@ -200,7 +210,7 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         if newest is None:
             return f"No {self.noun} is open yet; the run waits for {self._for_next}"
         number, most = newest.number, self.run.invitation.plan.rounds
-        which = f"{self.noun} {number} ({number + 1} of at most {most})".capitalize()
+        which = f"{self.noun} {number + 1} of at most {most}".capitalize()
         if newest.state == OPEN:
             closes = moment(newest.manifest.closes)
             return f"{which} is open; the run waits for {self._for_reports} {closes}"

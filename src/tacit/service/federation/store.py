@@ -21,13 +21,16 @@ aggregator would draw other noise for a sum that it may have published.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from tacit.errors import Refused
-from tacit.service.database import Database
 from tacit.service.federation.round_keys import RoundKeys
+from tacit.storage.anchor import Anchor
+from tacit.storage.store import Store
+from tacit.text import nth_round
 
 FILE_NAME = "aggregator.db"
 SIGNED = "signed"  # its manifest was signed here, and it is not open yet
@@ -49,6 +52,7 @@ CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE used (round BLOB, ticket BLOB, report BLOB NOT NULL,
     PRIMARY KEY (round, ticket)) WITHOUT ROWID;
 """
+_FORMAT = 2  # of the tables; the first had no checksum
 _OF_A_ROUND = ("seen", "totals", "batches", "seeds", "used")
 
 
@@ -66,16 +70,16 @@ class RoundRow:
     result: bytes | None = field(repr=False)  # after deletion its digest
 
 
-class Store(Database):
+class AggregatorStore(Store):
     """The file and the keys of one aggregator."""
 
     def __init__(self, folder: Path, role: str, *, is_restored: bool = False) -> None:
         self._keys = RoundKeys(folder / "keys")
         path = folder / FILE_NAME
-        super().__init__(path, role, _TABLES, is_restored=is_restored)
+        super().__init__(path, role, _TABLES, format=_FORMAT, is_restored=is_restored)
         self._clear_keys()
 
-    def void(self, file: sqlite3.Connection) -> None:
+    def void(self, file: sqlite3.Connection, known: Sequence[Anchor]) -> None:
         """In a copy, every round that is not deleted, and every key.
 
         A key goes without a round too: after the copy was made, it may have been that
@@ -145,8 +149,8 @@ class Store(Database):
         found = None if public is None else self._keys.get(public)
         if found is None:
             raise Refused(
-                f"the key of round {number} is not in {self._keys.folder}: its reports "
-                "cannot be opened any more; retire the run and begin another"
+                f"the key of {nth_round(number)} is not in {self._keys.folder}: its "
+                "reports cannot be opened any more; retire the run and begin another"
             )
         return found
 

@@ -41,10 +41,11 @@ from tacit.service.federation.public_rounds import OPEN
 from tacit.service.federation.settings import read_secret
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.server import Address, listen
+from tacit.text import nth_round
 
 HOST = "127.0.0.1"
 TICKETS_FILE = "tickets"  # one per seat, where reports need them
-_STATE = "state"  # what the roles remember outside of their folders
+STATE = "state"  # what the roles remember outside of their folders
 _PATIENCE = 60.0  # seconds for a process to listen
 _LOOK = 0.1  # seconds between two looks
 _LASTING = 5.0  # seconds after which trouble is told: most of it passes sooner
@@ -115,7 +116,7 @@ class Trial(abc.ABC):
             write_toml(draft / "experiment.toml", run.assembled.experiment.resolved())
             write_atomically(draft / "invitation", run.invitation.encode())
             write_history(draft, assembled)
-            for role in (*cls.roles, _STATE):
+            for role in (*cls.roles, STATE):
                 make_folders(draft / role)
             files = (*os.listdir(draft), TICKETS_FILE)
         url = f"http://{HOST}:{ports[public]}"
@@ -155,7 +156,7 @@ class Trial(abc.ABC):
             self._stop()
 
     def _start(self) -> None:
-        environment = {**os.environ, "TACIT_STATE": str(self.folder / _STATE)}
+        environment = {**os.environ, "TACIT_STATE": str(self.folder / STATE)}
         for role in self.roles:
             config = self.folder / f"{role}.toml"
             command = ("-m", "tacit", "serve", role, "--config", str(config))
@@ -164,7 +165,7 @@ class Trial(abc.ABC):
                 (sys.executable, *command),
                 log=self.folder / role / "log",
                 environment=environment,
-                has_lifeline=True,
+                reads_lifeline=True,
             )
             self.children.append(child)
             try:
@@ -241,10 +242,10 @@ class Trial(abc.ABC):
             if answered.delivered < answered.clients:
                 raise Unanswered(
                     f"{answered.clients - answered.delivered} of {answered.clients} "
-                    f"reports of round {number} were not taken; look into "
+                    f"reports of {nth_round(number)} were not taken; look into "
                     f"{self.folder}/{self.takes}/log"
                 )
-            told(f"round {number}: {answered.delivered:,} reports {self.told_of}")
+            told(f"{nth_round(number)}: {answered.delivered:,} reports {self.told_of}")
         if not found["is_published"]:
             raise Refused(f"no model was published: {self._why(found, delivered)}")
         return found
@@ -271,7 +272,7 @@ class Trial(abc.ABC):
         if not self.cast.seats:
             return ""
         whom = f"{self.cast.seats} real client{'s' if self.cast.seats > 1 else ''}"
-        return f"{whom} to answer round {last['round']}"
+        return f"{whom} to answer {nth_round(last['round'])}"
 
     def _why(self, found: dict[str, Any], delivered: Mapping[int, int]) -> str:
         """Why a run is over without a model; only a trial knows how many reported."""
@@ -281,9 +282,9 @@ class Trial(abc.ABC):
             number, n = row["round"], delivered.get(row["round"], least)
             if row["why"] and n < least:
                 few = f"{n:,} of at least {least:,} reports"
-                whys.append(f"round {number} is void: {few}")
+                whys.append(f"{nth_round(number)} is void: {few}")
             elif row["why"]:
-                whys.append(f"round {number} is void: {row['why']}")
+                whys.append(f"{nth_round(number)} is void: {row['why']}")
         return "; ".join(whys) or "the run was ended by its operator"
 
     def status(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from tacit.service.federation.public_rounds import (
     PublicRounds,
 )
 from tacit.service.federation.round_keys import RoundKeys
-from tacit.service.federation.stepwise_run import SOON, Schedule, StepwiseRun
+from tacit.service.federation.stepwise_run import LOST, SOON, Schedule, StepwiseRun
 from tacit.service.http import LOG, Failure
 from tacit.service.relay.batches import Closing, batch_count, batch_epoch
 from tacit.service.relay.collected_run import CollectedRun
@@ -61,7 +61,7 @@ CREATE TABLE epochs (number INTEGER PRIMARY KEY, state TEXT NOT NULL,
 CREATE TABLE batches (epoch BLOB, batch BLOB, count INTEGER NOT NULL,
     body BLOB NOT NULL, PRIMARY KEY (epoch, batch)) WITHOUT ROWID;
 """
-_FORMAT = 2  # of the tables; the first had no place for released metrics
+_FORMAT = 3  # of the tables; the second had no checksum
 _LOST = {  # by the state at the relay
     DESTROYED: "the relay destroyed the uploads of this epoch: too few came, or they "
     "could not be handed over",
@@ -337,7 +337,11 @@ class Collector(StepwiseRun[EpochState]):
 
     def _look(self, row: EpochState) -> float:
         """Wait for the relay; void what it has destroyed."""
-        found = self.relay.epoch(row.manifest.round_id)
+        try:
+            found = self.relay.epoch(row.manifest.round_id)
+        except Unknown:
+            self._void(row, LOST.format("relay", "the uploads"))
+            return SOON
         if found.state in _LOST:
             self._void(row, _LOST[found.state])
             return SOON

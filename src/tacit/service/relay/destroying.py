@@ -10,11 +10,12 @@ import sqlite3
 from contextlib import closing
 
 from tacit.errors import BadRun, BadValue, Unanswered
-from tacit.service.database import told
 from tacit.service.federation.settings import read_secret
 from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_store import FILE_NAME, EpochRow
 from tacit.service.relay.settings import RelaySettings
+from tacit.storage.sqlite_file import in_one_sentence
+from tacit.text import nth_round
 
 _LEAST_DIGITS = 4  # of a run's name
 
@@ -39,14 +40,14 @@ def _found(settings: RelaySettings, run: str, number: int) -> bytes:
     if not path.exists():
         raise BadRun(f"{settings.folder} has no {FILE_NAME}; is it a relay's folder?")
     uri = f"file:{path}?mode=ro"
-    with told(path), closing(sqlite3.connect(uri, uri=True)) as file:
+    with in_one_sentence(path), closing(sqlite3.connect(uri, uri=True)) as file:
         rows = [EpochRow(*row) for row in file.execute("SELECT * FROM epochs")]
     known = [row for row in rows if row.number == number]
     named = [row for row in known if row.run.hex().startswith(run)]
     if len(run) < _LEAST_DIGITS or len(named) != 1:
         runs = ", ".join(sorted(row.run.hex()[:8] for row in known)) or "none"
         raise BadValue(
-            f"run={run!r} must name one run with a round {number} by {_LEAST_DIGITS} "
-            f"digits or more; there are: {runs}"
+            f"run={run!r} must name one run with a {nth_round(number)} by "
+            f"{_LEAST_DIGITS} digits or more; there are: {runs}"
         )
     return named[0].id

@@ -17,7 +17,7 @@ from tacit.plans import TICKETS
 from tacit.sampling import Everyone
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
 from tacit.service.federation.tickets import hand_out
-from tacit.service.federation.trial import HOST, Cast, Trial, write_toml
+from tacit.service.federation.trial import HOST, STATE, Cast, Trial, write_toml
 from tacit.service.relay.collected_run import CollectedRun
 from tacit.service.relay.relay_store import FILE_NAME
 from tacit.service.relay.services import run_of
@@ -57,8 +57,12 @@ class RelayTrial(Trial):
     def _hand_out(self) -> Iterable[str]:
         if self.assembled.experiment.privacy.counted_by != TICKETS:
             return ()
-        folder = self.folder / "relay"
-        return hand_out(folder, self.cast.present, file_name=FILE_NAME)
+        return hand_out(
+            self.folder / "relay",
+            self.cast.present,
+            file_name=FILE_NAME,
+            state=self.folder / STATE,
+        )
 
 
 def _window(assembled: Assembled, cast: Cast) -> int:

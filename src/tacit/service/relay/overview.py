@@ -51,7 +51,8 @@ _MESSAGES = "messages"  # what is sent in an epoch
 # Every status that a relay refuses uploads with, whether it did so or not.
 REFUSALS: Mapping[str, str] = {
     "400": "another length or form than uploads of the round have",
-    "401": "no ticket of this relay, or one that another upload has used",
+    "401": "no ticket of this relay",
+    "403": "a ticket that another upload has used",
     "404": "an unknown round or path",
     "408": "a body that took too long",
     "409": "the round is closed or full",
@@ -82,7 +83,7 @@ def of_relay(
     store, tally = relay.store, relay.tally
     with closing(store.reading()) as file:
         rows = [EpochRow(*row) for row in file.execute("SELECT * FROM epochs")]
-        [(starts,)] = file.execute("SELECT starts FROM service")
+        [(starts,)] = file.execute("SELECT starts FROM store")
         counts = upload_counts(file)
     lines = newest(_line(row, counts.get(row.id)) for row in rows)
     least = max(

@@ -30,7 +30,8 @@ from hashlib import sha256
 
 from tacit import check
 from tacit.errors import BadMessage, BadValue, Refused
-from tacit.service.federation.aggregator import Tally, ticket_digest
+from tacit.service.federation.aggregator import Tally
+from tacit.service.federation.tickets import is_handed_out, ticket_digest
 from tacit.service.http import Failure
 from tacit.service.relay.batches import (
     ID_BYTES,
@@ -55,6 +56,15 @@ from tacit.service.relay.relay_store import (
 from tacit.service.relay.scattered_file import ScatteredFile
 from tacit.service.relay.uploads import Upload, sealed_size, upload_size
 from tacit.service.signed_document import signature, signing_public_key
+from tacit.service.signing import (
+    DAY,
+    refuse_fork,
+    refuse_gap,
+    refuse_limits,
+    refuse_past,
+    refuse_url,
+    window_verdicts,
+)
 
 _FULL = 30  # seconds after which a client may ask again if the disk is full
 _SCATTER = 5.0  # seconds after which messages get their places, at the latest
@@ -68,7 +78,8 @@ class RelayLimits:
 
     least_uploads: int = 2  # n_min: fewer would be mixed with nobody
     most_uploads: int = 1_000_000
-    least_window: int = 1  # seconds
+    least_window: int = 1  # seconds, from now or from the opening if that is later
+    most_window: int = 31 * DAY  # until it closes
     most_upload_bytes: int = 2**25
     most_delay: float = 60.0  # seconds at random after the window, before forwarding
     most_wait: float = 7 * 24 * 3600.0  # seconds after that, for an absent collector
@@ -80,6 +91,7 @@ class RelayLimits:
             least_uploads=self.least_uploads,
             most_uploads=self.most_uploads,
             most_upload_bytes=self.most_upload_bytes,
+            most_window=self.most_window,
         )
         check.not_negative(
             least_window=self.least_window,
@@ -88,11 +100,10 @@ class RelayLimits:
             free_bytes=self.free_bytes,
         )
 
-    def check(self, manifest: EpochManifest) -> None:
+    def check(self, manifest: EpochManifest, now: float) -> None:
         """Refuse a manifest that passes a limit."""
-        window = manifest.closes - manifest.opens
         size = manifest.reports_per_user * sealed_size(manifest)
-        allowed = {
+        verdicts = {
             "n_min": (
                 manifest.least_uploads >= self.least_uploads,
                 f"{manifest.least_uploads:,}, at least {self.least_uploads:,}",
@@ -107,9 +118,8 @@ class RelayLimits:
                 f"{_asked(self.needs_tickets)}: privacy.counted_by of the experiment "
                 "and limits.needs_tickets must agree",
             ),
-            "the window": (
-                window >= self.least_window,
-                f"{window} s, at least {self.least_window} s",
+            **window_verdicts(
+                manifest, now, least=self.least_window, most=self.most_window
             ),
             "an upload": (
                 size <= self.most_upload_bytes
@@ -118,11 +128,7 @@ class RelayLimits:
                 f"less than {MOST_BATCH_BYTES:,}",
             ),
         }
-        found = [f"{name} is {said}" for name, (ok, said) in allowed.items() if not ok]
-        if found:
-            raise Failure(
-                *(403, "Limits"), f"this relay does not sign it: {'; '.join(found)}"
-            )
+        refuse_limits("relay", verdicts)
 
 
 @dataclass(frozen=True)
@@ -185,25 +191,19 @@ class Relay:
     # opening
 
     def sign(self, document: bytes) -> bytes:
-        """The signature of this operator, on what its own limits allow.
-
-        One manifest per epoch of a run: another one is signed only if the first was
-        never opened here and its window is over, so that no upload was taken for it.
-        """
+        """The signature of this operator, on what its own limits allow."""
         manifest = _read(document)
-        self.limits.check(manifest)
-        if manifest.relay_url != self.url:
-            raise Failure(
-                *(403, "Url"),
-                f"the manifest sends uploads to {manifest.relay_url}, and this relay "
-                f"is at {self.url}",
-            )
         known = self.store.epoch_of(manifest.run, manifest.round)
-        if known is None or known.id != manifest.round_id:
-            if manifest.closes <= self.clock():
-                said = f"the window is over since {manifest.closes}"
-                raise Failure(403, "Window", said)
-            self._refuse_fork(manifest, known)
+        is_known = known is not None and known.id == manifest.round_id
+        refuse_url("relay", manifest.relay_url, self.url)
+        refuse_past(manifest, self.clock())
+        # Asked again, what is left of the window may be less than was signed.
+        self.limits.check(manifest, manifest.opens if is_known else self.clock())
+        refuse_gap(manifest, self.store.epoch_of(manifest.run, manifest.round - 1))
+        if known is not None and not is_known:
+            is_over = read_document(known.document).closes <= self.clock()
+            refuse_fork(manifest, may_be_replaced=known.state == SIGNED and is_over)
+        if not is_known:
             self._check_room(manifest)
             with self.store.changing() as file:
                 file.execute(
@@ -218,17 +218,6 @@ class Relay:
                     ),
                 )
         return signature(manifest, self.signer.key)
-
-    def _refuse_fork(self, manifest: EpochManifest, known: EpochRow | None) -> None:
-        if known is None:
-            return
-        is_over = read_document(known.document).closes <= self.clock()
-        if known.state != SIGNED or not is_over:
-            raise Failure(
-                *(403, "Fork"),
-                f"round {manifest.round} has another manifest, which was signed here "
-                "before: a round has one",
-            )
 
     def _check_room(self, manifest: EpochManifest) -> None:
         """Refuse an epoch for whose messages there is no room on the disk."""
@@ -405,8 +394,8 @@ class Relay:
         seen, found = self.store.seen(epoch), dict[int, bytes]()
         for i in fresh:
             ticket = ticket_digest(arrived[i].ticket)
-            if not self.store.has_ticket(ticket):
-                verdicts[i] = _NO_TICKET
+            if not is_handed_out(self.store.file, ticket):
+                verdicts[i] = NO_TICKET
             elif ticket in found.values() or seen.has_ticket(ticket):
                 verdicts[i] = _TICKET_USED
             else:
@@ -576,9 +565,9 @@ def _gone(row: EpochRow) -> Failure:
 
 _CLOSED = Failure(409, "Closed", "the epoch is closed, and this upload is not in it")
 _EPOCH_FULL = Failure(409, "Full", "everybody whom the epoch is for has reported")
-_NO_TICKET = Failure(401, "NoTicket", "an upload needs a ticket of this relay")
+NO_TICKET = Failure(401, "NoTicket", "an upload needs a ticket of this relay")
 _TICKET_USED = Failure(
-    401, "TicketUsed", "another upload has used this ticket in this epoch"
+    403, "TicketUsed", "another upload has used this ticket in this epoch"
 )
 _DISK = Failure(
     *(503, "Disk"),

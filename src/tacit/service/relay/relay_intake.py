@@ -7,7 +7,7 @@
 | 202 | kept, on the disk | deletes its copy |
 | 200 | the same upload again: it was kept before | deletes its copy |
 | 400, 413 | another length or form, another epoch's | drops it, never writes it anew |
-| 401 | no ticket of this relay, or one that another upload has used | drops it |
+| 401, 403 | no ticket of this relay; used by another upload | drops it |
 | 404, 409, 410 | unknown epoch; closed, and this upload is not in it; over | gives up |
 | 408, 429, 503 | late, too many at once, disk or queue full | sends the same again |
 | 426 | a client of another protocol | says so |
@@ -24,19 +24,20 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from tacit.errors import BadMessage
+from tacit.service.federation.tickets import TicketCheck
 from tacit.service.grouped_work import GroupedWork, GroupLimits
 from tacit.service.http import (
     Asked,
     Endpoint,
     Endpoints,
     Failure,
+    IncomingBody,
     Reply,
     bearer,
-    read_body,
 )
 from tacit.service.intake_room import IntakeRoom, refuse_early
 from tacit.service.relay.manifest import EpochManifest
-from tacit.service.relay.relay import Arrived, Relay
+from tacit.service.relay.relay import NO_TICKET, Arrived, Relay
 from tacit.service.relay.uploads import Upload, epoch_of, upload_size
 
 _LEAST_ROOM = 2**16  # bytes: what is late hears so, and not that it is too long
@@ -65,6 +66,9 @@ class RelayIntake:
         self.room = IntakeRoom(
             "uploads", bytes=limits.queue_bytes, requests=limits.open
         )
+        self.tickets = TicketCheck(
+            relay.store, NO_TICKET, is_needed=relay.limits.needs_tickets
+        )
         groups = GroupLimits(count=limits.group, linger=limits.linger, few=limits.few)
         self._grouped: GroupedWork[Arrived, int] = GroupedWork(
             relay.admit,
@@ -85,16 +89,17 @@ class RelayIntake:
             self.relay.tally.refuse(str(status))
 
     async def _take(self, asked: Asked) -> Reply:
-        # Room is held before a byte arrives, so no more than an open epoch can need.
         size = asked.length(max(self.relay.largest, _LEAST_ROOM), _UPLOAD)
-        with self.room.held(size):
-            seconds = self.limits.seconds
-            body = await read_body(asked.receive, size, seconds=seconds, what=_UPLOAD)
-            manifest = self.relay.known(epoch_of(body))
+        ticket, seconds = bearer(asked.scope), self.limits.seconds
+        owner = ticket if self.tickets.check(ticket) else None
+        body = IncomingBody(asked.receive, size, seconds=seconds, what=_UPLOAD)
+        with self.room.hold(body, owner):
+            content = bytes(await body.read())
+            manifest = self.relay.known(epoch_of(content))
             refuse_early("epoch", manifest.opens, self.relay.clock())
-            upload = _upload(bytes(body), manifest)
-            del body
-            arrived = Arrived(upload, bearer(asked.scope))
+            upload = _upload(content, manifest)
+            del content
+            arrived = Arrived(upload, ticket)
             status = await self._grouped.done(
                 manifest.round_id, upload.digest, arrived, size=size
             )

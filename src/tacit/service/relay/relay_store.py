@@ -39,7 +39,6 @@ from pathlib import Path
 import numpy as np
 
 from tacit.files import make_private_folder
-from tacit.service.database import PATIENCE, Database, told
 from tacit.service.relay.digests import Digests
 from tacit.service.relay.scattered_file import (
     Bits,
@@ -48,6 +47,9 @@ from tacit.service.relay.scattered_file import (
     erase,
     mixed,
 )
+from tacit.storage.anchor import Anchor
+from tacit.storage.sqlite_file import PATIENCE, in_one_sentence
+from tacit.storage.store import Store
 from tacit.system_errors import explained
 
 SIGNED, OPEN, FORWARDING = "signed", "open", "forwarding"
@@ -68,7 +70,7 @@ CREATE TABLE scattered (epoch BLOB PRIMARY KEY, places INTEGER NOT NULL,
 CREATE TABLE tickets (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 OF_AN_EPOCH = ("staged", "scattered")
-FORMAT = 3  # of the tables
+FORMAT = 4  # of the tables; the third had no checksum
 DIGEST_BYTES, _TICKET_BYTES = 16, 32
 _AT_ONCE = 2**22  # bytes of staged messages that are scattered at a time
 
@@ -112,28 +114,33 @@ class Seen:
         return len(self.uploads) + len(self.new_uploads)
 
 
-class RelayStore(Database):
+class RelayStore(Store):
     """The files of one relay."""
 
     def __init__(self, folder: Path, *, is_restored: bool = False) -> None:
-        path = folder / FILE_NAME
-        super().__init__(path, "relay", _TABLES, format=FORMAT, is_restored=is_restored)
         self._is_settled = False
         self._seen: dict[bytes, Seen] = {}  # by epoch, so that it need not be read
+        path = folder / FILE_NAME
+        super().__init__(path, "relay", _TABLES, format=FORMAT, is_restored=is_restored)
         with explained():
             make_private_folder(folder / FOLDER_NAME)
-        lost = [row for row in self.epochs() if row.state not in OVER]
-        if not self.is_copy:
-            lost = [row for row in lost if not self._is_whole(row)]
-        if lost:
+        if lost := [row for row in self._begun() if not self._is_whole(row)]:
             with self.changing() as file:
                 for row in lost:
                     self.forget(file, row, state=VOID)
-            self.settle()
+        self.settle()
         self._mend()
         self.sweep()
 
+    def void(self, file: sqlite3.Connection, known: Sequence[Anchor]) -> None:
+        """In a copy, every epoch that is not over."""
+        for row in self._begun():
+            self.forget(file, row, state=VOID)
+
     # epochs
+
+    def _begun(self) -> list[EpochRow]:
+        return [row for row in self.epochs() if row.state not in OVER]
 
     def epoch(self, id: bytes) -> EpochRow | None:
         """The row of an epoch."""
@@ -270,7 +277,7 @@ class RelayStore(Database):
         It has every group of uploads by itself: what came together.
         """
         if not self._is_settled:
-            with told(self.path):
+            with in_one_sentence(self.path):
                 self.file.execute("PRAGMA busy_timeout = 0")  # not wait for a reader
                 try:
                     query = "PRAGMA wal_checkpoint(TRUNCATE)"
@@ -341,11 +348,6 @@ class RelayStore(Database):
         with self.writing() as file:
             rows = ((one,) for one in digests)
             file.executemany("INSERT OR IGNORE INTO tickets VALUES (?)", rows)
-
-    def has_ticket(self, digest: bytes) -> bool:
-        """Whether this ticket was handed out."""
-        query = "SELECT 1 FROM tickets WHERE ticket = ?"
-        return self.file.execute(query, (digest,)).fetchone() is not None
 
 
 def upload_counts(file: sqlite3.Connection) -> dict[bytes, int]:

@@ -77,7 +77,7 @@ def serve_relay(
         applications: dict[str, ASGIApp] = {
             "public": intake,
             "private": RelayEndpoints(relay, worker, collector=secret).application,
-            "page": OperatorPage(look).application,
+            "page": OperatorPage(look, settings.plain_http_hosts).application,
         }
         playing = beside(forwarding.play, "forwarding")
         with playing, greeting([collector], greetings):
@@ -117,7 +117,9 @@ def serve_collector(
     applications: dict[str, ASGIApp] = {
         "public": PublicEndpoints(collector, rotation=settings.rotation),
         "private": Endpoints(private.endpoints),
-        "page": OperatorPage(partial(of_collector, collector)).application,
+        "page": OperatorPage(
+            partial(of_collector, collector), settings.plain_http_hosts
+        ).application,
     }
     with beside(collector.play, "epochs"), greeting([relay], greetings):
         serve_listeners(applications, listening, started)

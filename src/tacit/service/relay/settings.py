@@ -41,7 +41,7 @@ class RelaySettings:
     private: str = "127.0.0.1:8101"  # for the collector
     page: str = "127.0.0.1:8201"  # for the operator alone
     poll: float = 0.5  # seconds between two looks for what is due
-    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network, without TLS
     limits: RelayLimits = field(default_factory=RelayLimits)
     intake: RelayIntakeLimits = field(default_factory=RelayIntakeLimits)
 
@@ -75,7 +75,7 @@ class CollectorSettings:
     rotation: Path | None = None  # new signing keys, signed by the old ones
     one_machine: bool = False  # both operators are this machine: a trial
     processes: int = 2  # that open seals
-    plain_http_hosts: tuple[str, ...] = ()  # of a private network: no TLS is needed
+    plain_http_hosts: tuple[str, ...] = ()  # of a private network, without TLS
     free_bytes: int = 256 * 2**20  # with less room on the disk, nothing is taken
     schedule: Schedule = field(default_factory=Schedule)
 

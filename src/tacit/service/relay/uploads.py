@@ -106,6 +106,6 @@ def size_of(report_bytes: int, count: int) -> int:
     return _HEAD + count * (report_bytes + hpke.SEAL_BYTES) + _COUNT_BYTES
 
 
-def epoch_of(body: bytes | bytearray) -> bytes:
+def epoch_of(body: bytes | memoryview) -> bytes:
     """The round_id that an upload says it is for."""
     return bytes(body[len(MAGIC) : len(MAGIC) + _ID_BYTES])
