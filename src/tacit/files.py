@@ -72,6 +72,8 @@ def make_folders(folder: Path) -> None:
     Nobody but their owner may write to them, whatever the umask allows: who can write
     to a folder can replace the files in it.
     """
+    if folder.is_dir():
+        return
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o755, exist_ok=True)
@@ -80,9 +82,13 @@ def make_folders(folder: Path) -> None:
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder that its owner alone may enter, also if it was there before."""
+    mode = PRIVATE | _ENTERED
+    with contextlib.suppress(OSError):  # what it is, making it says
+        if os.lstat(folder).st_mode == stat.S_IFDIR | mode:
+            return
     make_folders(folder.parent)
-    folder.mkdir(mode=PRIVATE | _ENTERED, exist_ok=True)
-    folder.chmod(PRIVATE | _ENTERED)
+    folder.mkdir(mode=mode, exist_ok=True)
+    folder.chmod(mode)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,19 @@ def test_it_reads_what_it_wrote_and_is_private(tmp_path):
     assert anchor.find("kind", made.id) is None
 
 
+def test_the_anchor_as_it_was_seen_last_is_that_of_the_same_bytes_alone(tmp_path):
+    made = made_at(tmp_path / "x", current=Mark(3, "ab", NOTES))
+    assert anchor.find("kind", made.id, last=made) is made
+    changed = replace(made, current=Mark(4, "cd", NOTES))
+    changed.save()
+    assert anchor.find("kind", made.id, last=made) == changed
+    made.path.write_bytes(made.content[:-9])
+    with pytest.raises(Damaged):
+        anchor.find("kind", made.id, last=made)
+    made.drop()
+    assert anchor.find("kind", made.id, last=made) is None
+
+
 def test_files_are_found_by_their_place(tmp_path):
     here, there, last = tmp_path / "here", tmp_path / "there", Mark(1, "a")
     own = made_at(here, current=last)

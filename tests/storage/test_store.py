@@ -64,6 +64,14 @@ def test_another_thread_reads_what_is_committed(opened):
     reading.close()
 
 
+def test_pages_that_a_statement_sets_aside_are_in_memory(opened):
+    """The triggers of the checksum make SQLite keep pages until a statement ends.
+
+    Its file for them would have halves in the order in which they were written.
+    """
+    assert opened().file.execute("PRAGMA temp_store").fetchone() == (2,)  # MEMORY
+
+
 def test_what_is_deleted_is_in_no_file_after_tidying(opened, tmp_path):
     database, canary = opened(), b"the very words that must go"
     say(database, canary * 300)  # on pages of its own

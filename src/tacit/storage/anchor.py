@@ -21,6 +21,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,9 @@ class Anchor:
         """Where the anchor lies, outside of what is backed up with its file."""
         return _path(self.kind, self.id)
 
-    def save(self) -> None:
-        """Writes the anchor durably, readable by its owner alone."""
+    @cached_property
+    def content(self) -> bytes:
+        """The bytes of the anchor's file."""
         marks = {"current": self.current, "pending": self.pending}
         body = {
             "id": self.id,
@@ -99,15 +101,18 @@ class Anchor:
             **{name: mark and mark.to_json() for name, mark in marks.items()},
         }
         text = json.dumps(body, sort_keys=True)
-        document = {"anchor": json.loads(text), "check": _check(text)}
-        content = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+        return f'{{"anchor": {text}, "check": "{_check(text)}"}}\n'.encode()
+
+    def save(self) -> None:
+        """Writes the anchor durably, readable by its owner alone."""
+        path = self.path
         try:
-            make_private_folder(self.path.parent)
-            write_atomically(self.path, content, is_private=True)
+            make_private_folder(path.parent)
+            write_atomically(path, self.content, is_private=True)
         except OSError as error:
             raise DiskError(
                 error.errno,
-                f"{self.path}: the anchor of {self.place} cannot be written: "
+                f"{path}: the anchor of {self.place} cannot be written: "
                 f"{error.strerror or error}; nothing is said without it. Make room, or "
                 "set $TACIT_STATE to a folder that lasts and can be written",
             ) from error
@@ -117,12 +122,17 @@ class Anchor:
         drop(self.kind, self.id)
 
 
-def find(kind: str, id: str, *, state: Path | None = None) -> Anchor | None:
+def find(
+    kind: str, id: str, *, state: Path | None = None, last: Anchor | None = None
+) -> Anchor | None:
     """The anchor of a file; None if there is none, `Damaged` if it is unreadable.
 
-    `state` is the folder for what programs remember, if it is another process's.
+    `state` is the folder for what programs remember, if it is another process's. `last`
+    is the anchor as this process saw it last: the same bytes are not parsed again.
     """
-    return _load(kind, _path(kind, id, state)) if _ID.fullmatch(id) else None
+    if not _ID.fullmatch(id):
+        return None
+    return _load(kind, _path(kind, id, state), last=last)
 
 
 def at_place(kind: str, place: Path) -> tuple[Anchor, ...]:
@@ -172,9 +182,12 @@ def _all(kind: str) -> Iterator[Anchor]:
                 yield anchor
 
 
-def _load(kind: str, path: Path) -> Anchor | None:
+def _load(kind: str, path: Path, *, last: Anchor | None = None) -> Anchor | None:
     try:
-        document = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        if last is not None and content == last.content:
+            return last
+        document = json.loads(content)
         body = document["anchor"]
         if document["check"] == _check(json.dumps(body, sort_keys=True)):
             marks = (Mark.from_json(body[name]) for name in ("current", "pending"))

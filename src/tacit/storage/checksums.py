@@ -32,6 +32,7 @@ class Checksums:
         self._file, self._key = file, key
         self._digest = hashlib.blake2b(digest_size=32, key=key)
         self._last = (b"", b"")  # the last long value, and its digest
+        self._heads: dict[tuple[type, int], bytes] = {}  # of values, by kind and length
         tables = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
         self._schema = repr(file.execute(tables).fetchall())
         self._columns = _columns(file, without)
@@ -58,7 +59,7 @@ class Checksums:
         """The HMAC of these facts of the file, its tables and the sum of its rows."""
         # A name of its own keeps these bytes from meaning anything elsewhere.
         text = json.dumps(["tacit store", self._schema, *facts, f"{self.total:064x}"])
-        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+        return hmac.digest(self._key, text.encode(), "sha256").hex()
 
     def _counting(self, sign: int) -> Callable[..., None]:
         def count(*row: object) -> None:
@@ -67,15 +68,21 @@ class Checksums:
         return count
 
     def _row(self, *values: object) -> int:
-        digest = self._digest.copy()
+        digest, heads = self._digest.copy(), self._heads
+        parts: list[bytes] = []
         for value in values:
+            kind = type(value)
             content = value if isinstance(value, bytes) else repr(value).encode()
             length = len(content)
-            if _LONG <= length <= _LONGEST:
-                content = self._digest_of(content)
             # Kind and length first: no two rows have the same bytes.
-            digest.update(f"{type(value).__name__} {length} ".encode())
-            digest.update(content)
+            if (kind, length) not in heads:
+                heads[kind, length] = f"{kind.__name__} {length} ".encode()
+            parts.append(heads[kind, length])
+            if length < _LONG or length > _LONGEST:
+                parts.append(content)
+            else:
+                parts.append(self._digest_of(content))
+        digest.update(b"".join(parts))
         return int.from_bytes(digest.digest(), "little")
 
     def _digest_of(self, content: bytes) -> bytes:

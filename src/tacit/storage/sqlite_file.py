@@ -2,7 +2,8 @@
 
 A commit that returned survives a killed process and a power cut (`synchronous =
 EXTRA`), and what is deleted is overwritten (`secure_delete`). The file is readable by
-its owner alone from its first byte on.
+its owner alone from its first byte on. SQLite's temporary pages stay in memory: a file
+of its own for them would be erased by nobody.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PRAGMA journal_mode = {journal};
 PRAGMA synchronous = EXTRA;
 PRAGMA secure_delete = ON;
 PRAGMA foreign_keys = ON;
+PRAGMA temp_store = MEMORY;
 """
 _REMEDIES = {
     "SQLITE_FULL": "nothing of it was kept; make room on the disk and try again",

@@ -61,7 +61,7 @@ class _State:
 
     @property
     def facts(self) -> tuple[object, ...]:
-        return astuple(self)[:4]
+        return self.role, self.id, self.starts, self.head
 
     def following(self, *, starts: int = 0) -> _State:
         return replace(self, starts=self.starts + starts, head=_new_head())
@@ -72,6 +72,7 @@ class Store(SqliteFile):
 
     kind: ClassVar[str] = "services"  # the folder of anchors
     has_log: ClassVar[bool] = True
+    _anchor: Anchor | None = None  # as this process saw it last
     is_shared: ClassVar[bool] = False
     voids_copies: ClassVar[bool] = True  # else they are refused
     remedy: ClassVar[str] = (
@@ -88,7 +89,7 @@ class Store(SqliteFile):
         format: int,
         is_restored: bool = False,
     ) -> None:
-        self.role = role
+        self.role, self._place = role, anchors.place_of(path)
         self._tables, self._format = tables, format
         # First the anchors: another process may make the file just now.
         others = self.others_here(path)
@@ -99,6 +100,7 @@ class Store(SqliteFile):
             self._settle()
             for anchor in replaced:  # other copies have none from now on
                 anchor.drop()
+            anchors.drop_unfinished(self.kind, path, keep=self.id)
             if self.has_log:
                 self.tidy()  # a process that was killed may have left what it deleted
         except BaseException:
@@ -311,9 +313,9 @@ class Store(SqliteFile):
     def _known(self, state: _State) -> Anchor | None:
         """The anchor, if it expects the file as it is; not if it is damaged."""
         with contextlib.suppress(Damaged):
-            anchor = anchors.find(self.kind, state.id)
-            if anchor is not None and anchor.knows(state.starts, state.head):
-                return anchor
+            self._anchor = anchors.find(self.kind, state.id, last=self._anchor)
+            if self._anchor and self._anchor.knows(state.starts, state.head):
+                return self._anchor
         return None
 
     def _expect(self, anchor: Anchor, before: _State | None, after: _State) -> None:
@@ -321,7 +323,11 @@ class Store(SqliteFile):
         marks = [m for m in anchor.marks if before and m.head == before.head]
         pending = Mark(after.starts, after.head, self.notes())
         current = marks[0] if marks else None
-        anchor.at(self.path, current=current, pending=pending).save()
+        self._save(replace(anchor, place=self._place, current=current, pending=pending))
+
+    def _save(self, anchor: Anchor) -> None:
+        anchor.save()
+        self._anchor = anchor
 
     def _settle(self) -> None:
         """Let the anchor know the state of the file alone.
@@ -334,10 +340,9 @@ class Store(SqliteFile):
             if anchor is None:
                 return
             [mark] = {m.head: m for m in anchor.marks if m.head == state.head}.values()
-            settled = anchor.at(self.path, current=mark, pending=None)
+            settled = replace(anchor, place=self._place, current=mark, pending=None)
             if settled != anchor:
-                settled.save()
-                anchors.drop_unfinished(self.kind, self.path, keep=anchor.id)
+                self._save(settled)
 
 
 class _Beside(Store):
