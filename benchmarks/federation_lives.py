@@ -388,8 +388,10 @@ def _coordinate(life: Life, passing: Callable[[str], None]) -> None:
             check_ledger(sent, "shown")
         return found
 
-    def voided(self: Coordinator, row: RoundState, why: str) -> None:
-        void(self, row, why)
+    def voided(
+        self: Coordinator, row: RoundState, why: str, *, ends_run: bool = False
+    ) -> None:
+        void(self, row, why, ends_run=ends_run)
         (folder / "void").touch()
 
     Coordinator._void = voided  # type: ignore[method-assign]

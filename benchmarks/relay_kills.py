@@ -248,6 +248,7 @@ def problems(life: Life) -> list[str]:
         if state == "void":
             if learnt is not None or messages is not None:
                 found.append(f"something was learnt from epoch {number}, which is void")
+            server = life.run.without(server)
             continue
         rows = np.load(folder / f"opened-{number}.npy")
         found += _miscounted(life, number, rows)

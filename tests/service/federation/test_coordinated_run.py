@@ -170,3 +170,38 @@ def test_garbage_does_not_become_a_model(run):
     garbage = np.random.default_rng(1).bytes(len(made.helper))
     with pytest.raises(BadMessage, match="a client has lied, or an aggregator"):
         run.next(run.start, replace(made, helper=garbage))
+
+
+# --- Void rounds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "void", "goes_on"),
+    [
+        (GRAM, [0], False),  # each phase has one round
+        (GRAM, [2], False),
+        (GRAM | {"method": {**GRAM["method"], "count_rounds": 2}}, [1], True),
+        (GRAM | {"method": {**GRAM["method"], "count_rounds": 2}}, [0, 1], False),
+        ({"run": {"rounds": 2}}, [1], True),
+        ({"run": {"rounds": 2}}, [0, 1], False),
+    ],
+)
+def test_a_run_goes_on_while_each_phase_keeps_a_round(tmp_path, made, void, goes_on):
+    if made.get("method", {}).get("count_rounds") == 2:
+        made = made | {"run": {"rounds": 4}}
+    run = a_run(Place(tmp_path), experiment(**made))
+    assert run.goes_on_without([]) is True
+    assert run.goes_on_without(void) is goes_on
+
+
+def test_after_a_void_round_the_server_is_that_of_a_sum_of_zeros(tmp_path):
+    many = {"method": {**GRAM["method"], "count_rounds": 2}, "run": {"rounds": 4}}
+    run = a_run(Place(tmp_path), experiment(**many))
+    [first, *_] = sums(run, 1)
+    shared = run.shared(run.start)
+    nothing = to_bytes(np.zeros(shared.size, np.uint32))
+    zeros = run.next(run.next(run.start, first), PublishedSum(nothing, nothing, 0))
+    server = run.after([first, None])
+    assert server.round == 2
+    assert run.broadcast(server) == run.broadcast(zeros)
+    assert run.leaf_name(server) == "relations"  # the counts are there

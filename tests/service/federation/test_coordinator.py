@@ -1,6 +1,7 @@
 """A coordinator with real aggregators: every state, and who may lie to whom."""
 
 import itertools
+import json
 import threading
 import time
 from dataclasses import replace
@@ -8,6 +9,7 @@ from dataclasses import replace
 import httpx
 import numpy as np
 import pytest
+from safetensors.numpy import load
 from service.federation.rounds import sealed, seed_on_disk, without_noise
 from service.federation.services import (
     Place,
@@ -241,13 +243,93 @@ def test_a_round_is_not_planned_once_the_run_is_retired(world, monkeypatch):
 def test_garbage_of_one_client_voids_the_round_and_no_model_is_published(world):
     found = world.coordinator(enough=6)
     step_until(found, OPEN)
-    garbage = np.random.default_rng(0).integers(-(2**31), 2**31, (1, ITEMS))
-    assert world.send(found, np.concatenate([votes(5), garbage])) == [200] * 6
+    assert world.send(found, np.concatenate([votes(5), garbage(1)])) == [200] * 6
     step_until(found, VOID)
     assert "a client has lied, or an aggregator" in found.rounds()[-1].why
     assert found.is_over
     assert not found.is_published
     assert not (found.published_run / "model.safetensors").exists()
+
+
+def garbage(n: int) -> np.ndarray:
+    """What a client that lies can send instead of votes; honest clients never do."""
+    draws = np.random.default_rng(0)
+    return draws.integers(-(2**31), 2**31, (n, ITEMS))
+
+
+def play(found, world, reports) -> None:
+    """Play rounds up to the end, with these reports in each."""
+    sent = set()
+    while not found.is_over:
+        rounds = found.rounds()
+        if rounds and rounds[-1].state == OPEN and rounds[-1].number not in sent:
+            sent.add(rounds[-1].number)
+            world.send(found, reports[rounds[-1].number])
+        time.sleep(min(found.step(), 0.02))
+
+
+@pytest.mark.parametrize("void", [0, 1, 2])
+def test_a_run_of_many_rounds_goes_on_without_a_void_one(world, void):
+    world.run = world.another_run(run={"rounds": 3})
+    honest = [votes(5), votes(6)[1:], votes(4)]
+    reports = [garbage(1) if n == void else one for n, one in enumerate(honest)]
+    found = world.coordinator(enough=1)
+    play(found, world, reports)
+    assert found.is_published
+    assert found.public.ended == ""
+    rounds = found.rounds()
+    assert [row.state == VOID for row in rounds] == [n == void for n in range(3)]
+    assert f"without round {void}, " in found.state.text
+    assert found.state.is_well
+    # Every round was entered in the ledger, and each follows the one before.
+    ledger = json.loads((found.published_run / "ledger.json").read_text())
+    assert (ledger["rounds_begun"], ledger["most_participations"]) == (3, 3)
+    assert rounds[2].manifest.previous == rounds[1].manifest.round_id
+    sums = [None if row.number == void else states._sum_of(row) for row in rounds]
+    server = world.run.after(sums)
+    weights = load((found.published_run / "model.safetensors").read_bytes())
+    share = server.weights["share"].astype(np.float32)
+    np.testing.assert_array_equal(weights["weights/share"].astype(np.float32), share)
+
+
+def test_a_run_goes_on_after_a_void_round_when_it_is_started_again(world):
+    world.run = world.another_run(run={"rounds": 2})
+    first = world.coordinator(enough=1)
+    step_until(first, OPEN)
+    world.send(first, garbage(1))
+    step_until(first, VOID)
+    assert not first.is_over
+    assert "waits for the next round" in first.state.text
+    first.close()
+    second = world.coordinator(enough=1)
+    play(second, world, [[], votes(3)])
+    assert second.is_published
+
+
+def test_a_run_ends_where_no_round_of_a_phase_is_left(world):
+    world.run = world.another_run(run={"rounds": 2})
+    found = world.coordinator(enough=1)
+    play(found, world, [garbage(1), garbage(1)])
+    assert [row.state for row in found.rounds()] == [VOID, VOID]
+    assert found.is_over
+    assert not found.is_published
+    assert "ended without a model" in found.state.text
+    assert found.public.ended == "round 2 is void"
+
+
+def test_a_run_ends_with_a_round_that_an_operator_has_lost(world, monkeypatch):
+    """It signs no round that follows one which it does not know."""
+    world.run = world.another_run(run={"rounds": 3})
+    found = world.coordinator(enough=1)
+    step_until(found, OPEN)
+
+    def lost(*_):
+        raise Unknown("404")
+
+    monkeypatch.setattr(found.leader, "status", lost)
+    step_until(found, VOID)
+    assert found.is_over
+    assert "the leader has lost its file" in found.state.text
 
 
 def test_too_few_reports_void_the_round(world):

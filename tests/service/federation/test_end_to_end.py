@@ -6,8 +6,10 @@ Every role listens on a port of its own; nothing is shared but HTTP.
 import time
 from typing import get_args
 
+import httpx
 import numpy as np
 import pytest
+from service.federation.rounds import sealed
 from service.federation.services import (
     Place,
     a_run,
@@ -23,6 +25,7 @@ from tacit.service.client import Connection
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.history import History
+from tacit.service.federation.manifest import read_document
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.simulated_clients import SimulatedClients
 
@@ -93,3 +96,44 @@ def test_everybody_takes_part_and_one_is_away_for_a_round(services, tmp_path):
             assert ranked == model.ranking_for(list_for).recommend(history, 3)
             assert not {row.id for row in ranked} & set(history)
         assert [one.round for one in client.show().entries] == [0, 2]
+
+
+def test_a_void_round_is_spent_and_the_clients_go_on_without_it(tmp_path):
+    """A stranger sends garbage into the first of two rounds."""
+    place, reporting = Place(tmp_path), MANY + 2
+    with aggregators(place) as urls:
+        settings = place.coordinator(
+            leader_url=urls.leader,
+            helper_url=urls.helper,
+            reports_url=urls.reports,
+            schedule=CoordinatorSchedule(poll=0.02, window=600, enough=reporting),
+        )
+        run = a_run(place, experiment(run={"rounds": 2}))
+        with in_thread(serve_coordinator, settings, run) as own:
+            url, stranger = own["public"], np.random.default_rng(0)
+            every = histories(MANY + 1)
+            items = tuple(f"item {n}" for n in every[0])
+            FederationClient.join(tmp_path / "0", url, lambda _: History(items))
+            held = [np.array(one) for one in every[1:]]
+            many = SimulatedClients(
+                *(url, run.invitation, Shards.of_histories(held, n_items=15)),
+                Key.from_seed(0),
+            )
+            for number, largest in enumerate((2**31, 1)):
+                counts = patiently(many.answer)
+                assert (counts.round, counts.delivered) == (number, MANY)
+                sent = httpx.get(f"{url}/v1/manifest").content
+                manifest = read_document(sent[128:])
+                report = stranger.integers(-largest, largest, 15)
+                where = f"{urls.reports}/v1/rounds/{manifest.round_id.hex()}/reports"
+                body = sealed(manifest, report).body()
+                assert httpx.post(where, content=body).status_code == 200
+                with FederationClient(tmp_path / "0") as client:
+                    outcome = client.once(now=True)
+                    assert (outcome.kind, outcome.round) == (Kind.SENT, number)
+            with FederationClient(tmp_path / "0") as client:
+                patiently(lambda: client._over())
+                assert [one.round for one in client.show().entries] == [0, 1]
+                assert client.recommend(3)
+            status = httpx.get(f"{url}/v1/model")
+            assert status.status_code == 200

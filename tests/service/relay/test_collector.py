@@ -536,7 +536,7 @@ class TestClosing:
         world.collector.step()
         assert world.state == "void"
         assert why in world.collector.epochs()[0].why
-        assert world.collector.is_over
+        assert not world.collector.is_over  # there is another epoch
         assert world.relay.voided == [world.manifest.round_id]
         assert not [
             one
@@ -552,6 +552,49 @@ def test_a_round_that_the_relay_has_lost_is_void(world, monkeypatch):
     monkeypatch.setattr(world.relay, "epoch", lost)
     world.step_to("void")
     assert "the relay has lost its file" in world.collector.epochs()[0].why
+    assert world.collector.is_over  # it signs no epoch that follows
+
+
+@pytest.mark.parametrize("void", [0, 1])
+def test_a_run_of_many_epochs_goes_on_without_a_void_one(world, void):
+    seals = [bytes([n]) * 56 for n in range(6 * USERS)]  # none of them opens
+    for number in range(2):
+        if number == void:
+            world.collector.take(bytes(16), a_batch(world.manifest.round_id, seals))
+            world.close(USERS, {bytes(16): b""})
+            world.step_to("void")
+            world.again()
+        else:
+            world.all_of()
+            world.step_to("done")
+        if not number:
+            assert world.collector.public.ended == ""
+            world.collector.step()
+            world.step_to("open")
+            assert world.manifest.round == 1
+    for _ in range(10):
+        world.collector.step()
+    assert world.collector.is_published
+    assert f"without epoch {void}, " in world.collector.state.text
+    assert [bool(one.messages) for one in world.collector.epochs()][void] is False
+    # What the other epoch taught is in the model.
+    weights = load((world.collector.published_run / "model.safetensors").read_bytes())
+    empty = world.run.without(world.run.without(world.run.start))
+    learnt = np.abs(weights["weights/items"] - empty.weights["items"])
+    assert learnt.max() > 0
+
+
+def test_a_run_ends_where_every_epoch_is_void(world):
+    for number in range(2):
+        world.relay.said = Status("destroyed", None)
+        world.step_to("void")
+        assert world.collector.is_over == (number == 1)
+        world.relay.said = Status("open", None)
+        if not number:
+            world.collector.step()
+            world.step_to("open")
+    assert not world.collector.is_published
+    assert world.collector.public.ended == "round 2 is void"
 
 
 def test_messages_that_do_not_open_are_left_out_and_counted(world):

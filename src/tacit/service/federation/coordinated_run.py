@@ -1,6 +1,7 @@
 """What a coordinator computes: broadcasts, sums, the model. It holds no event.
 
-    after(sums)   the server after so many rounds, from what was published
+    after(sums)   the server after so many rounds, from what was published; None stands
+                  for a void round
     next(sum)     the server one round later
 
 The server is a function of what both aggregators published: a coordinator that starts
@@ -95,24 +96,33 @@ class CoordinatedRun(InvitedRun):
         """The name of what the next round adds up."""
         return self.shared(server).leaf
 
-    def after(self, sums: Sequence[PublishedSum]) -> Server:
-        """The server after the rounds of which these sums were published."""
+    def after(self, sums: Sequence[PublishedSum | None]) -> Server:
+        """The server after these rounds, from the sums that were published."""
         server = self.start
         for one in sums:
-            server = self.next(server, one)
+            server = self.without(server) if one is None else self.next(server, one)
         return server
 
     def next(self, server: Server, published: PublishedSum) -> Server:
         """The server one round later; refuses a sum that no honest clients make."""
-        method, shared = self.invitation.method, self.shared(server)
+        shared = self.shared(server)
         arrays = [from_bytes(one, shared.size) for one in _both(published)]
         layout = self.invitation.agreement.reports[self._phase(server)]
         check_total(signed(arrays[0] + arrays[1]), shared, layout, published.reports)
+        return self._aggregated(server, Sum(shared.decoded(arrays), published.reports))
+
+    def without(self, server: Server) -> Server:
+        """The server one round later, after a void round: a sum of zeros."""
+        shared = self.shared(server)
+        zeros = [np.zeros(shared.size, np.uint32)] * 2
+        return self._aggregated(server, Sum(shared.decoded(zeros)))
+
+    def _aggregated(self, server: Server, delivery: Sum) -> Server:
+        method = self.invitation.method
         broadcast = method.broadcast(server)
         # The key draws nothing: the aggregators have added their noise.
         key = Key.from_secret(self.invitation.digest).at("round", server.round)
         context = method.context(server, broadcast, key)
-        delivery = Sum(shared.decoded(arrays), published.reports)
         return method.aggregate(server, delivery, context)
 
     def _phase(self, server: Server) -> int:

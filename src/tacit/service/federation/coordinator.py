@@ -3,10 +3,11 @@
     planned ──▶ signed ──▶ open ──▶ leader closed ──▶ both closed ──▶ done ──▶ deleted
                                                             └──▶ void (garbage, too few)
 
-A round whose sum no honest clients can have made is void, and so is the run: the old
-model stays. It also stays if a metric was released that says that the new one is worse
-than a list by the released counts (`Measured.shortfall`). How steps are made, repeated
-and kept is told in `stepwise_run`.
+A round whose sum no honest clients can have made is void. The run goes on without it if
+its phase has another round; else it ends, and the earlier model stays. That one also
+stays if a metric was released that says that the new one is worse than a list by the
+released counts (`Measured.shortfall`). How steps are made, repeated and kept is told in
+`stepwise_run`.
 
 The coordinator sees both noisy sums and how many reported, never a report.
 """
@@ -227,7 +228,10 @@ class Coordinator(StepwiseRun[RoundState]):
         try:
             reports = self.leader.status(round_id).reports
         except Unknown:
-            self._void(row, LOST.format("leader", f"{row.reports or 0:,} reports"))
+            reports = row.reports or 0
+            self._void(
+                row, LOST.format("leader", f"{reports:,} reports"), ends_run=True
+            )
             return SOON
         if reports < (row.reports or 0):  # a copy of its file, put back meanwhile
             said = (
@@ -266,7 +270,7 @@ class Coordinator(StepwiseRun[RoundState]):
         try:
             found = self.helper.close(manifest.round_id, b"".join(chosen))
         except Unknown:
-            self._void(row, LOST.format("helper", "its halves"))
+            self._void(row, LOST.format("helper", "its halves"), ends_run=True)
             return SOON
         except Over as error:
             self._void(row, str(error))
@@ -277,7 +281,7 @@ class Coordinator(StepwiseRun[RoundState]):
         return SOON
 
     def _learn(self, row: RoundState) -> float:
-        """Add both up; a sum that honest clients cannot have made voids the run."""
+        """Add both up; a sum that honest clients cannot have made voids the round."""
         self.passing("coordinator_added")
         try:
             before = self._now(self.rounds()[: row.number])
@@ -303,7 +307,8 @@ class Coordinator(StepwiseRun[RoundState]):
 
     def _now(self, rows: list[RoundState]) -> Server:
         if self._server is None or self._server.round != len(rows):
-            self._server = self.run.after([_sum_of(row) for row in rows])
+            sums = [None if row.state == VOID else _sum_of(row) for row in rows]
+            self._server = self.run.after(sums)
         return self._server
 
 

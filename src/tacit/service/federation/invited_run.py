@@ -1,12 +1,15 @@
 """A run that clients are invited to, without anybody's data: its start and its files.
 
 broadcast(server)          what clients are sent before the next round
+without(server)            the server after a round of which nothing is used
 spend(directory, round)    the ledger's line of a round, before anybody is asked
 publish(directory, server) the files of a finished run, model and card among them
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +20,7 @@ from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.training import finished_model, released_result, write_experiment
 from tacit.files import make_folders
 from tacit.keys import Key
-from tacit.method import Server
+from tacit.method import Server, SumMethod
 from tacit.runtime.run import RunDirectory, Spending
 from tacit.service.federation.invitation import Invitation
 from tacit.serving.model_file import save_model
@@ -25,7 +28,7 @@ from tacit.transport.codec import encode_broadcast
 
 
 @dataclass(frozen=True, eq=False)
-class InvitedRun:
+class InvitedRun(ABC):
     """An assembled experiment, and the invitation to it."""
 
     assembled: Assembled
@@ -47,6 +50,22 @@ class InvitedRun:
     def broadcast(self, server: Server) -> bytes:
         """What clients are sent before the next round."""
         return encode_broadcast(self.invitation.method.broadcast(server))
+
+    @abstractmethod
+    def without(self, server: Server) -> Server:
+        """The server one round later, after a void round: as if no client reported."""
+
+    def goes_on_without(self, void: Collection[int]) -> bool:
+        """Whether the run has a model after these rounds were void.
+
+        It has one if each phase keeps a round: a phase adds up or averages its rounds,
+        and the next phase needs what it learnt.
+        """
+        method, plan = self.invitation.method, self.invitation.plan
+        phases = [range(plan.rounds)]
+        if isinstance(method, SumMethod):
+            phases = [one.rounds for one in method.phases(plan)]
+        return all(set(rounds) - {*void} for rounds in phases)
 
     # files
 

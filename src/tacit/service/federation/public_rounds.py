@@ -57,11 +57,20 @@ class PublicRounds:
 
     @classmethod
     def of(
-        cls, rounds: Sequence[Round], *, is_retired: bool, withheld: str = ""
+        cls,
+        rounds: Sequence[Round],
+        *,
+        is_retired: bool,
+        withheld: str = "",
+        goes_on: bool = False,
     ) -> PublicRounds:
-        """What may be read of these rounds: those that were opened."""
+        """What may be read of these rounds: those that were opened.
+
+        The run `goes_on` without those of them that are void, or it has ended.
+        """
         ended = "its operator has retired it" if is_retired else withheld
-        if rounds and rounds[-1].state in (VOIDING, VOID):
+        is_void = bool(rounds) and rounds[-1].state in (VOIDING, VOID)
+        if is_void and not goes_on:
             ended = f"{nth_round(rounds[-1].number)} is void"
         opened = [
             (row, row.manifest.round_id.hex(), row.signed)

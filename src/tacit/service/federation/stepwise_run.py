@@ -1,7 +1,12 @@
 """One run on the disk, step by step: what coordinator and collector share.
 
     planned ──▶ signed ──▶ open ──▶ the role's own steps ──▶ over ──▶ planned ...
-                             └──▶ voiding ──▶ void
+                             └──▶ voiding ──▶ void ──▶ planned ..., or the end
+
+A void round stays spent, and no client is asked for it again. The run goes on without
+it as long as each phase of its method keeps another round (`goes_on_without`); else it
+ends, and the earlier model stays. It ends too if an operator has lost its file, since
+that one signs no round that follows.
 
 Every step can be repeated: whoever is asked again gives the same answer, and what was
 decided is on the disk before the next thing is asked. A step changes a round only if it
@@ -42,6 +47,7 @@ from tacit.storage.store import Store
 
 SOON, LATER = 0.0, 1.0  # seconds until the next step
 LOST = "the {} has lost its file, and {} of this round with it"
+RETIRED = "the run was retired"
 _RUN = """
 CREATE TABLE run (name BLOB NOT NULL, invitation BLOB NOT NULL, is_published INTEGER,
     is_retired INTEGER, metrics TEXT, withheld TEXT);
@@ -179,20 +185,25 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         last = rows[-1].state if rows else self.over
         is_idle = last in (self.over, VOID)
         is_decided = self.is_published or bool(self.withheld)
-        return last == VOID or is_decided or (self.is_retired and is_idle)
+        is_ended = self.is_retired or not self._goes_on(rows)
+        return is_decided or (is_ended and is_idle)
 
     @property
     def state(self) -> RunState:
         """Where the run stands: published or not, or what it waits for."""
         rows = self._rows()
         newest = rows[-1] if rows else None
+        void = [f"{row.number}, {row.why}" for row in rows if row.state == VOID]
         if self.is_published:
             digest = ", ".join(self.models)
-            return RunState(f"The model is published; its SHA-256 is {digest}")
+            said = f"The model is published; its SHA-256 is {digest}"
+            without = f". It was learnt without {self.noun} {'; '.join(void)}"
+            return RunState(said + (without if void else ""))
         if self.withheld:
             said = f"The model is not published: {self.withheld}"
             return RunState(f"{said}. Clients keep the one that they have", False)
-        if newest is not None and newest.state == VOID and not self.is_retired:
+        is_void = newest is not None and newest.state == VOID
+        if newest and self.is_over and is_void and newest.why != RETIRED:
             said = f"The run ended without a model: {self.noun} {newest.number} is void"
             return RunState(f"{said}, {newest.why}", False)
         if self.is_over:
@@ -214,8 +225,9 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
         if newest.state == OPEN:
             closes = moment(newest.manifest.closes)
             return f"{which} is open; the run waits for {self._for_reports} {closes}"
-        if newest.state == self.over:
-            return f"{which} is finished; the run waits for {self._for_next}"
+        if newest.state in (self.over, VOID):
+            end = "void" if newest.state == VOID else "finished"
+            return f"{which} is {end}; the run waits for {self._for_next}"
         return f"{which} waits for {self.waits[newest.state]}"
 
     @property
@@ -238,7 +250,7 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
             file.execute(
                 f"UPDATE {self._table} SET state = ?, why = ? "
                 "WHERE state NOT IN (?, ?, ?)",
-                (VOIDING, "the run was retired", self.over, VOIDING, VOID),
+                (VOIDING, RETIRED, self.over, VOIDING, VOID),
             )
         self._show()
 
@@ -253,7 +265,7 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
             return LATER
         rows = self._rows()
         row = rows[-1] if rows else None
-        if row is None or row.state == self.over:
+        if row is None or row.state in (self.over, VOID):
             wait = self._between(rows)
         elif row.state == PLANNED:
             wait = self._sign(row)
@@ -395,9 +407,23 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
                 (row.number, row.state),
             )
 
-    def _void(self, row: AnyRound, why: str) -> None:
+    def _void(self, row: AnyRound, why: str, *, ends_run: bool = False) -> None:
         """Note that nothing of a round is used; it is forgotten in the next step."""
-        self._change(row, VOIDING, why=why)
+        with self._writing() as file:
+            found = file.execute(
+                f"UPDATE {self._table} SET state = ?, why = ? "
+                "WHERE number = ? AND state = ?",
+                (VOIDING, why, row.number, row.state),
+            )
+            if ends_run and found.rowcount:
+                file.execute("UPDATE run SET is_retired = 1")
+        LOG.warning("%s %d is void", self.noun, row.number)
+        self._show()
+
+    def _goes_on(self, rows: list[AnyRound]) -> bool:
+        """Whether the run has a model without those of these rounds that are void."""
+        void = [row.number for row in rows if row.state in (VOIDING, VOID)]
+        return not void or self.run.goes_on_without(void)
 
     def _change(self, row: AnyRound, state: str, **values: object) -> None:
         names = "".join(f", {name} = ?" for name in values)
@@ -417,8 +443,12 @@ class StepwiseRun(abc.ABC, Generic[AnyRound]):
             self._public = self._now_public()
 
     def _now_public(self) -> PublicRounds:
+        rows = self._rows()
         return PublicRounds.of(
-            self._rows(), is_retired=self.is_retired, withheld=self.withheld
+            rows,
+            is_retired=self.is_retired,
+            withheld=self.withheld,
+            goes_on=not self.is_retired and self._goes_on(rows),
         )
 
     def _begin(self) -> None:

@@ -122,6 +122,11 @@ class CollectedRun(InvitedRun):
         self.invitation.agreement.check(method.broadcast(after))
         return after
 
+    def without(self, server: Server) -> Server:
+        """The server one epoch later, after a void epoch: no messages came."""
+        rows = np.zeros((0, self.form(server).message_bytes), np.uint8)
+        return self.next(server, rows, uploads=0)
+
     def _phase(self, server: Server) -> int:
         return self.invitation.method.broadcast(server).phase
 

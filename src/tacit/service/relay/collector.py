@@ -340,7 +340,7 @@ class Collector(StepwiseRun[EpochState]):
         try:
             found = self.relay.epoch(row.manifest.round_id)
         except Unknown:
-            self._void(row, LOST.format("relay", "the uploads"))
+            self._void(row, LOST.format("relay", "the uploads"), ends_run=True)
             return SOON
         if found.state in _LOST:
             self._void(row, _LOST[found.state])
@@ -440,10 +440,16 @@ class Collector(StepwiseRun[EpochState]):
     def _after(self, epochs: int) -> Server:
         """The server after so many epochs, all of which are over."""
         if self._server is None or self._server.round != epochs:
-            self._server = self.run.start
-            if epochs:
-                learnt = self._large("learnt", epochs - 1)
-                self._server = self.run.from_bytes(learnt, round=epochs)
+            server = self.run.start
+            query = "SELECT number, learnt FROM epochs WHERE learnt IS NOT NULL "
+            query += "AND number < ? ORDER BY number DESC LIMIT 1"
+            with self._lock:
+                rows = self.database.file.execute(query, (epochs,)).fetchall()
+            for number, learnt in rows:
+                server = self.run.from_bytes(learnt, round=number + 1)
+            while server.round < epochs:  # what is void since then
+                server = self.run.without(server)
+            self._server = server
         return self._server
 
     def _large(self, name: str, number: int) -> bytes:
