@@ -60,6 +60,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._awaited = awaited
         self._deadline: TimerHandle | None = None
         self._head_bytes = 0  # that arrived since the end of the request before
+        self._piece_bytes = 0  # that arrived last
         self._in_body = False
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -74,6 +75,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; a head that is too long is answered with 431."""
+        self._piece_bytes = len(data)
         if not self._in_body:
             self._head_bytes += len(data)
         super().data_received(data)
@@ -95,15 +97,19 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Hand the request on; called by the parser."""
         # In one piece with the rest of the request, a head was not counted before.
+        if max(self._head_bytes, self._piece_bytes) > MOST_HEAD_BYTES:
+            self._refuse_long_head()
+        self._head_bytes, self._in_body = 0, True
+        if self._deadline is not None:
+            self._no_longer_await()
+        super().on_headers_complete()
+
+    def _refuse_long_head(self) -> None:
         if (
             sum(len(name) + len(value) for name, value in self.headers)
             > MOST_HEAD_BYTES
         ):
             raise ValueError("a head that is too long")
-        self._head_bytes, self._in_body = 0, True
-        if self._deadline is not None:
-            self._no_longer_await()
-        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Hand a piece of a body on; called by the parser with each that arrives."""
