@@ -8,7 +8,7 @@ import pytest
 from quick import some_or_all
 from service.federation.services import Place, a_run, experiment
 
-from tacit.errors import BadMessage
+from tacit.errors import BadMessage, Refused
 from tacit.exact_sum import encode, limit
 from tacit.service.federation.coordinated_run import (
     CoordinatedRun,
@@ -149,6 +149,12 @@ def test_the_server_is_a_function_of_what_was_published(run, tmp_path):
         here, there = (one.after(made[:n]) for one in (run, again))
         assert run.broadcast(here) == again.broadcast(there)
         assert run.is_over(here) is (n == 3)
+
+
+def test_a_minimum_above_the_population_is_refused(tmp_path):
+    """Before: rounds opened, and each ended without anything to publish."""
+    with pytest.raises(Refused, match=r"below privacy\.min_contributors = 13"):
+        a_run(Place(tmp_path), experiment(privacy={"min_contributors": 13}))
 
 
 def test_each_round_has_its_leaf(run):

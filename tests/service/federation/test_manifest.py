@@ -184,6 +184,7 @@ def test_a_signature_has_64_bytes():
         ({"previous": b"x"}, "previous has 1 bytes"),
         ({"sigma": 0}, "sigma=0 must be >= 1"),
         ({"closes": 1_000}, "must be before closes=1000"),
+        ({"least_reports": 6_001}, "most_reports=6000 must not be below"),
     ],
 )
 def test_a_round_that_cannot_be_is_refused(changes, said):

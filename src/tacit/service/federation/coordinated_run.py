@@ -26,7 +26,7 @@ from tacit.experiment.training import (
 from tacit.keys import Key
 from tacit.method import Server, SumMethod
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.invited_run import InvitedRun
+from tacit.service.federation.invited_run import InvitedRun, refuse_unreached
 from tacit.transport.channels import Sum
 from tacit.transport.messages import Layout
 from tacit.transport.shared_sum import SharedSum, from_bytes, signed
@@ -63,7 +63,8 @@ class CoordinatedRun(InvitedRun):
     ) -> CoordinatedRun:
         """The run of an assembled experiment, with the operators' public signing keys.
 
-        Refuses one without a guarantee, or that passes its target.
+        Refuses one without a guarantee, that passes its target, or whose minimum is
+        never reached.
         """
         refuse_past_target(assembled)
         refuse_unproven(assembled)
@@ -72,6 +73,7 @@ class CoordinatedRun(InvitedRun):
                 f"{type(assembled.method).__name__} does not learn from sums, which is "
                 "all that two servers can add up"
             )
+        refuse_unreached(assembled.plan)
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,

@@ -15,12 +15,14 @@ from functools import cached_property
 from pathlib import Path
 
 from tacit.documents import write_document
+from tacit.errors import Refused
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.privacy_card import draw_card, with_progress, write_card
 from tacit.experiment.training import finished_model, released_result, write_experiment
 from tacit.files import make_folders
 from tacit.keys import Key
 from tacit.method import Server, SumMethod
+from tacit.plans import Plan
 from tacit.runtime.run import RunDirectory, Spending
 from tacit.service.federation.invitation import Invitation
 from tacit.serving.model_file import save_model
@@ -107,3 +109,13 @@ class InvitedRun(ABC):
         """Why the model should not be published, if its released metric says so."""
         measured = self.assembled.measured
         return None if measured is None else measured.shortfall(server)
+
+
+def refuse_unreached(plan: Plan) -> None:
+    """Refuse a minimum that no round of the plan can reach."""
+    if plan.population < plan.min_contributors:
+        raise Refused(
+            f"a population of {plan.population:,} is below privacy.min_contributors = "
+            f"{plan.min_contributors:,}: no round could have that many reports, and "
+            "nothing is used of fewer; declare more users, or a smaller minimum"
+        )

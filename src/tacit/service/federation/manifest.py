@@ -98,6 +98,11 @@ class Manifest:
         if self.previous:
             sizes["previous"] = (self.previous, _DIGEST_BYTES)
         check_sizes(sizes)
+        if self.most_reports < self.least_reports:
+            raise BadValue(
+                f"most_reports={self.most_reports} must not be below least_reports="
+                f"{self.least_reports}: no round could have both"
+            )
         if not 0 <= self.opens < self.closes:
             raise BadValue(
                 f"opens={self.opens} must be before closes={self.closes}, in seconds "

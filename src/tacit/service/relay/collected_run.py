@@ -25,11 +25,10 @@ from tacit.experiment.assemble import Assembled
 from tacit.experiment.training import refuse_past_target, refuse_unproven
 from tacit.keys import Key
 from tacit.method import Server
-from tacit.plans import Plan
 from tacit.privacy.privacy import Legal
 from tacit.runtime.simulate import check_plan
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.invited_run import InvitedRun
+from tacit.service.federation.invited_run import InvitedRun, refuse_unreached
 from tacit.service.relay.messages import MessageForm, Rows
 from tacit.transport.channels import Unlinked
 from tacit.tree import Array
@@ -67,7 +66,7 @@ class CollectedRun(InvitedRun):
                 f"{type(assembled.method).__name__} is not protected by its clients, "
                 "and a collector reads every message; use a local mechanism"
             )
-        _refuse_unreached(assembled.plan)
+        refuse_unreached(assembled.plan)
         invitation = Invitation(
             assembled.experiment.method_name,
             assembled.method,
@@ -157,15 +156,6 @@ class CollectedRun(InvitedRun):
         """
         arrays = _read(content)
         return bytes(save({n: v for n, v in arrays.items() if n.startswith(_WEIGHTS)}))
-
-
-def _refuse_unreached(plan: Plan) -> None:
-    if plan.population < plan.min_contributors:
-        raise Refused(
-            f"a population of {plan.population:,} is below privacy.min_contributors = "
-            f"{plan.min_contributors:,}: no epoch could have so many uploads, and a "
-            "relay forwards nothing of fewer; declare more users, or a smaller minimum"
-        )
 
 
 def _read(content: bytes) -> dict[str, Array]:
