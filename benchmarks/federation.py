@@ -42,10 +42,10 @@ from benchmarks.federation_place import HELPER, LEADER, Operators, Place, Ports
 from benchmarks.federation_seeds import Noting, noted_seed
 from tacit.errors import Unanswered
 from tacit.exact_sum import Noise
-from tacit.service.federation.manifest import Manifest, signed
 from tacit.service.federation.operator_client import OperatorClient
-from tacit.service.federation.sealing import body_size
+from tacit.service.federation.sealing import SumFields, SumManifest, body_size
 from tacit.service.federation.seed_batches import Closing
+from tacit.service.manifest import Manifest, attach_signatures
 from tacit.service.server import Address, listen, serve
 from tacit.transport.shared_sum import from_bytes, modulo
 
@@ -134,48 +134,44 @@ class Pair:
             time.sleep(0.02)
         raise TimeoutError(f"the {role} does not answer")
 
-    def opened(self, numbers: int, people: int) -> Manifest:
+    def opened(self, numbers: int, people: int) -> SumManifest:
         """A new round of reports of so many numbers."""
         run, now = os.urandom(16), int(time.time())
         keys = {role: one.round_key(run, 0) for role, one in self.clients.items()}
         manifest = Manifest(
             run=run,
             round=0,
-            leaf="numbers",
-            numbers=numbers,
-            steps=65536,
-            limit=2**32,
-            sigma=40_000,
+            fields=SumFields("numbers", numbers, 65536, 2**32, 40_000),
             least_reports=1,
             most_reports=people,
             opens=now - 1,
             closes=now + 86_400,
             broadcast=bytes(32),
-            leader_url=self.place.url("reports"),
-            leader_key=keys[LEADER],
-            helper_key=keys[HELPER],
+            url=self.place.url("reports"),
+            keys={"leader": keys[LEADER], "helper": keys[HELPER]},
         )
         document = manifest.document()
         both = {role: one.sign(document) for role, one in self.clients.items()}
-        sent = signed(manifest, leader=both[LEADER], helper=both[HELPER])
+        signatures = {"leader": both[LEADER], "helper": both[HELPER]}
+        sent = attach_signatures(manifest, signatures)
         for one in self.clients.values():
             one.open(sent)
         return manifest
 
-    def closed(self, manifest: Manifest) -> tuple[np.ndarray, float, float]:
+    def closed(self, manifest: SumManifest) -> tuple[np.ndarray, float, float]:
         """The exact sum of a round, and seconds of leader and helper to close it."""
         began = time.monotonic()
         body = _closed(self.clients[LEADER], manifest.round_id)
         middle = time.monotonic()
-        closing = Closing.read(body, numbers=manifest.numbers)
+        closing = Closing.read(body, numbers=manifest.fields.numbers)
         chosen = b"".join(closing.batches)
         other = _closed(self.clients[HELPER], manifest.round_id, chosen)
         end = time.monotonic()
-        total = from_bytes(closing.published, manifest.numbers)
-        total = total + from_bytes(other, manifest.numbers)
+        total = from_bytes(closing.published, manifest.fields.numbers)
+        total = total + from_bytes(other, manifest.fields.numbers)
         for role in self.services:
             seed = noted_seed(self.folder, role, manifest.round_id)
-            noise = Noise(seed).draw(manifest.sigma**2, manifest.numbers)
+            noise = Noise(seed).draw(manifest.fields.sigma**2, len(total))
             total = total - modulo(noise)
         for one in self.clients.values():
             one.delete(manifest.round_id)
@@ -286,7 +282,7 @@ def _sent_all(
     pair: Pair, sealer: Sealer, reports: int, *, rate: float | None = None
 ) -> Answers:
     """Seal and send in passes that fit into a file; all must be counted."""
-    size = body_size(sealer.manifest.numbers)
+    size = sealer.manifest.fields.body_bytes
     port = pair.place.ports.reports
     seconds, latencies = 0.0, list[float]()
     while reports:
@@ -302,7 +298,7 @@ def _sent_all(
 
 def _empty_cost(nothing: Service, port: int, sealer: Sealer) -> float:
     """Seconds of a processor that a body of this size costs without any work."""
-    n = sealer.path.stat().st_size // body_size(sealer.manifest.numbers)
+    n = sealer.path.stat().st_size // sealer.manifest.fields.body_bytes
     send(sealer.path, sealer.manifest, port)  # warms up
     before, times = nothing.cpu_seconds(), 0
     while times * n < 2000 and times < 3:

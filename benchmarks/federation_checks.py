@@ -29,9 +29,10 @@ from tacit.experiment.saved_run import load
 from tacit.experiment.training import finished_model
 from tacit.ledger.durable import ClientLedger
 from tacit.service.federation.coordinated_run import PublishedSum
-from tacit.service.federation.manifest import Manifest, read_document
+from tacit.service.federation.sealing import SumFields, SumManifest
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.store import CLOSED, DELETED
+from tacit.service.manifest import read_document
 from tacit.serving.model_file import save_model
 from tacit.transport.shared_sum import Numbers, from_bytes, modulo
 
@@ -128,17 +129,23 @@ def _of_round(found: Snapshot, sent: list[Sent], folder: Path) -> Iterator[str]:
 
 def without_noise(found: Snapshot, folder: Path) -> Numbers:
     """What both published, without the noise of the seeds that they drew."""
-    manifest = read_document(found.leader.document)
+    manifest = _manifest(found)
     leader, helper = _published(found, manifest)
-    total = from_bytes(leader, manifest.numbers) + from_bytes(helper, manifest.numbers)
+    numbers = manifest.fields.numbers
+    total = from_bytes(leader, numbers) + from_bytes(helper, numbers)
     for role in (LEADER, HELPER):
         seed = noted_seed(folder, role, found.leader.id)
-        total = total - modulo(Noise(seed).draw(manifest.sigma**2, len(total)))
+        total = total - modulo(Noise(seed).draw(manifest.fields.sigma**2, len(total)))
     return total
 
 
-def _published(found: Snapshot, manifest: Manifest) -> tuple[bytes, bytes]:
-    closing = Closing.read(found.leader.result or b"", numbers=manifest.numbers)
+def _manifest(found: Snapshot) -> SumManifest:
+    return read_document(found.leader.document, SumFields)
+
+
+def _published(found: Snapshot, manifest: SumManifest) -> tuple[bytes, bytes]:
+    numbers = manifest.fields.numbers
+    closing = Closing.read(found.leader.result or b"", numbers=numbers)
     return closing.published, found.helper.result or b""
 
 
@@ -193,7 +200,7 @@ def _of_model(life: Life) -> Iterator[str]:
     load(folder)  # as a whole
     sums = []
     for _, found in sorted(life.snapshots.items()):
-        leader, helper = _published(found, read_document(found.leader.document))
+        leader, helper = _published(found, _manifest(found))
         sums.append(PublishedSum(leader, helper, len(found.counted)))
     model = finished_model(run.assembled, run.after(sums))
     with tempfile.TemporaryDirectory(dir=life.folder.parent) as made:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.service.federation.manifest import Manifest, read_document
-from tacit.service.federation.sealing import sealed_report
+from tacit.service.federation.sealing import SumFields, SumManifest, sealed_report
+from tacit.service.manifest import read_document
 from tacit.transport.shared_sum import explicit, to_bytes
 
 HONEST, IMPATIENT, BROKEN = 10, 2, 3
@@ -80,7 +80,7 @@ def read_sent(written: Path) -> list[Sent]:
     return [Sent(**one) for one in json.loads(written.read_text())]
 
 
-def fetched(url: str, number: int) -> Manifest:
+def fetched(url: str, number: int) -> SumManifest:
     """The manifest of a round, as soon as the coordinator has it."""
     until = time.monotonic() + _PATIENCE
     host, port = url.removeprefix("http://").split(":")
@@ -94,7 +94,7 @@ def fetched(url: str, number: int) -> Manifest:
         except (OSError, http.client.HTTPException):
             body, found = b"", None
         if found is not None and found.status == 200:
-            manifest = read_document(body[128:])
+            manifest = read_document(body[128:], SumFields)
             if manifest.round == number:
                 return manifest
         time.sleep(0.01)
@@ -111,17 +111,18 @@ def _kinds(impatient: int) -> list[str]:
     ]
 
 
-def _made(manifest: Manifest, draws: random.Random, kind: str) -> tuple[Sent, bytes]:
+def _made(manifest: SumManifest, draws: random.Random, kind: str) -> tuple[Sent, bytes]:
     """A report of small random numbers, and its bytes."""
-    numbers = [draws.randint(-_LARGEST, _LARGEST) for _ in range(manifest.numbers)]
+    size = manifest.fields.numbers
+    numbers = [draws.randint(-_LARGEST, _LARGEST) for _ in range(size)]
     seed = draws.randbytes(32)
     whole = np.array(numbers, np.int64)
     report = sealed_report(
         seed,
         to_bytes(explicit(whole, seed)),
         round_id=manifest.round_id,
-        leader=manifest.leader_key,
-        helper=manifest.helper_key,
+        leader=manifest.keys["leader"],
+        helper=manifest.keys["helper"],
     )
     body = bytearray(report.body())
     if kind == "broken":
@@ -137,7 +138,7 @@ def _made(manifest: Manifest, draws: random.Random, kind: str) -> tuple[Sent, by
 
 
 def _honestly(
-    sent: Sent, body: bytes, manifest: Manifest, leader: tuple[str, int], wait: float
+    sent: Sent, body: bytes, manifest: SumManifest, leader: tuple[str, int], wait: float
 ) -> None:
     time.sleep(wait)
     until = time.monotonic() + _PATIENCE
@@ -151,14 +152,14 @@ def _honestly(
 
 
 def _again(
-    sent: Sent, body: bytes, manifest: Manifest, leader: tuple[str, int], wait: float
+    sent: Sent, body: bytes, manifest: SumManifest, leader: tuple[str, int], wait: float
 ) -> None:
     for _ in range(3):
         _honestly(sent, body, manifest, leader, wait)
 
 
 def _impatiently(
-    sent: Sent, body: bytes, manifest: Manifest, leader: tuple[str, int], wait: float
+    sent: Sent, body: bytes, manifest: SumManifest, leader: tuple[str, int], wait: float
 ) -> None:
     del sent  # there is never an answer
     time.sleep(wait)

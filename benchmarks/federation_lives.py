@@ -44,7 +44,6 @@ from benchmarks.federation_place import (
 )
 from benchmarks.federation_seeds import Noting
 from tacit.errors import TacitError
-from tacit.service.federation import accepted_round
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.coordinated_run import CoordinatedRun
 from tacit.service.federation.coordinator import (
@@ -55,12 +54,13 @@ from tacit.service.federation.coordinator import (
 from tacit.service.federation.exchange import Answered, Exchange
 from tacit.service.federation.history import History
 from tacit.service.federation.intake import IntakeLimits
-from tacit.service.federation.manifest import read_document
 from tacit.service.federation.operator_client import OperatorClient
 from tacit.service.federation.public_rounds import PublicRounds
-from tacit.service.federation.sealing import ID_BYTES, ROUND_BYTES
+from tacit.service.federation.sealing import ID_BYTES, ROUND_BYTES, SumFields
 from tacit.service.federation.services import serve_aggregator, serve_coordinator
 from tacit.service.federation.store import RoundRow
+from tacit.service.federation.two_halves import TwoHalves
+from tacit.service.manifest import read_document
 
 CLIENT, DRIVER = "client", "driver"
 HELD = "held"  # killed while the coordinator is held: the sum is out, and kept
@@ -371,7 +371,7 @@ def _coordinate(life: Life, passing: Callable[[str], None]) -> None:
         return found
 
     def check_ledger(sent: bytes, what: str) -> None:
-        number = read_document(sent[128:]).round
+        number = read_document(sent[128:], SumFields).round
         begun = 0
         if ledger.exists():
             begun = json.loads(ledger.read_text())["rounds_begun"]
@@ -448,14 +448,13 @@ def _participate(life: Life, passing: Callable[[str], None]) -> None:
 
 
 def _overhear_client(folder: Path, passing: Callable[[str], None]) -> None:
-    post, seal = Exchange.post_report, accepted_round.envelope
+    post, seal = Exchange.post_report, TwoHalves.seal
 
-    def sealed(reports: Any, shared: Any, manifest: Any) -> bytes:
+    def sealed(self: TwoHalves, row: Any, manifest: Any) -> bytes:
         passing("charged")
-        [numbers] = shared.encoded(reports.tree)
-        made = seal(reports, shared, manifest)
+        made = seal(self, row, manifest)
         own = made[ROUND_BYTES : ROUND_BYTES + ID_BYTES].hex()
-        note(folder / "client-made", json.dumps([own, numbers.tolist()]))
+        note(folder / "client-made", json.dumps([own, row.tolist()]))
         return made
 
     def posted(self: Exchange, leader: str, body: bytes, **kwargs: Any) -> Answered:
@@ -468,7 +467,7 @@ def _overhear_client(folder: Path, passing: Callable[[str], None]) -> None:
         passing("answered")
         return found
 
-    accepted_round.envelope = sealed
+    TwoHalves.seal = sealed  # type: ignore[method-assign]
     Exchange.post_report = posted  # type: ignore[method-assign]
 
 

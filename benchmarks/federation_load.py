@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.service.federation.manifest import Manifest
-from tacit.service.federation.sealing import body_size, sealed_report
+from tacit.service.federation.sealing import SumManifest, sealed_report
 from tacit.transport.shared_sum import Numbers, explicit, modulo, to_bytes
 
 CONNECTIONS = 64  # at most, and
@@ -34,13 +33,13 @@ _STALLED = 60.0  # seconds without any answer after which a sender gives up
 class Sealer:
     """Writes distinct sealed reports to a file, and knows what they add up to."""
 
-    manifest: Manifest
+    manifest: SumManifest
     path: Path
     total: Numbers = field(init=False)
     sealed: int = 0
 
     def __post_init__(self) -> None:
-        numbers = self.manifest.numbers
+        numbers = self.manifest.fields.numbers
         self.total = np.zeros(numbers, np.uint32)
         draw = np.random.default_rng(0)
         self._first = draw.integers(-_LARGEST, _LARGEST + 1, numbers)
@@ -56,8 +55,8 @@ class Sealer:
                     seed,
                     to_bytes(explicit(numbers, seed)),
                     round_id=made.round_id,
-                    leader=made.leader_key,
-                    helper=made.helper_key,
+                    leader=made.keys["leader"],
+                    helper=made.keys["helper"],
                 )
                 file.write(report.body())
                 self.total += modulo(numbers)
@@ -88,7 +87,7 @@ class _Line:
 
 
 def send(
-    path: Path, manifest: Manifest, port: int, *, rate: float | None = None
+    path: Path, manifest: SumManifest, port: int, *, rate: float | None = None
 ) -> Answers:
     """Send every report of a file, from a process of its own.
 
@@ -116,8 +115,8 @@ def send(
     return Answers(**json.loads(told))
 
 
-def _sent(path: Path, manifest: Manifest, port: int, rate: float | None) -> Answers:
-    size = body_size(manifest.numbers)
+def _sent(path: Path, manifest: SumManifest, port: int, rate: float | None) -> Answers:
+    size = manifest.fields.body_bytes
     head = memoryview(_head(manifest.round_id, size))
     with path.open("rb") as file:
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

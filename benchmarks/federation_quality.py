@@ -35,8 +35,8 @@ from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
 from tacit.service.federation.coordinated_run import PublishedSum
-from tacit.service.federation.manifest import read_document
 from tacit.service.federation.one_machine import TwoServersTrial
+from tacit.service.federation.sealing import SumFields
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.services import serve_aggregator, serve_coordinator
 from tacit.service.federation.settings import (
@@ -46,6 +46,7 @@ from tacit.service.federation.settings import (
 )
 from tacit.service.federation.simulated_clients import Counts, SimulatedClients
 from tacit.service.federation.trial import wait_for
+from tacit.service.manifest import read_document
 from tacit.transport.shared_sum import from_bytes, modulo
 
 EXPERIMENT = Path(__file__).parents[1] / "experiments" / "ml-1m-gram.toml"
@@ -172,8 +173,8 @@ def published(place: Path) -> list[tuple[Any, PublishedSum]]:
         rows = file.execute(query).fetchall()
     found = []
     for document, closed, own, reports in rows:
-        manifest = read_document(document)
-        leader = Closing.read(closed, numbers=manifest.numbers).published
+        manifest = read_document(document, SumFields)
+        leader = Closing.read(closed, numbers=manifest.fields.numbers).published
         found.append((manifest, PublishedSum(leader, own, reports)))
     return found
 
@@ -181,11 +182,11 @@ def published(place: Path) -> list[tuple[Any, PublishedSum]]:
 def is_exact(place: Path, one: tuple[Any, PublishedSum], counts: Counts) -> bool:
     """Whether both published arrays less both noises are the sum of all reports."""
     manifest, sums = one
-    total = from_bytes(sums.leader, manifest.numbers)
-    total = total + from_bytes(sums.helper, manifest.numbers)
+    total = from_bytes(sums.leader, manifest.fields.numbers)
+    total = total + from_bytes(sums.helper, manifest.fields.numbers)
     for role in ("leader", "helper"):
         seed = noted_seed(place, role, manifest.round_id)
-        noise = Noise(seed).draw(manifest.sigma**2, manifest.numbers)
+        noise = Noise(seed).draw(manifest.fields.sigma**2, len(total))
         total = total - modulo(noise)
     assert counts.total is not None
     return bool((total == modulo(counts.total)).all())

@@ -11,7 +11,6 @@ from functools import partial
 
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment
-from tacit.service.federation import manifest as manifests
 from tacit.service.federation.coordinated_run import CoordinatedRun
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.new_items import read_new_items, write_new_items
@@ -24,14 +23,16 @@ from tacit.service.federation.rotation import (
 )
 from tacit.service.federation.sealing import (
     SealedReport,
+    SumFields,
     body_size,
     new_private_key,
     public_key,
 )
 from tacit.service.federation.seed_batches import Closing, SeedBatch
+from tacit.service.manifest import Manifest, read_document
 from tacit.service.relay import batches
-from tacit.service.relay import manifest as epochs
-from tacit.service.relay.uploads import Upload, upload
+from tacit.service.relay.uploads import MessageFields, Upload, upload
+from tacit.service.signed_document import signing_public_key
 from tacit.serving.new_items import NewItem
 from tacit.transport.node_answer import Kind, NodeAnswer, Share
 
@@ -41,44 +42,43 @@ Decoder = tuple[Callable[[bytes], object], Sequence[bytes]]
 def decoders() -> Mapping[str, Decoder]:
     """Each decoder by its name, with inputs that it reads."""
     key, other = public_key(new_private_key()), public_key(new_private_key())
-    of_round = manifests.Manifest(
+    of_round = Manifest(
         run=os.urandom(16),
         round=1,
-        leaf="counts",
-        numbers=300,
-        steps=65536,
-        limit=4295033744,
-        sigma=100000,
+        fields=SumFields("counts", 300, 65536, 4295033744, 100000),
         least_reports=20,
         most_reports=100,
         opens=1,
         closes=100,
         broadcast=os.urandom(32),
-        leader_url="http://127.0.0.1:1",
-        leader_key=key,
-        helper_key=other,
+        url="http://127.0.0.1:1",
+        keys={"leader": key, "helper": other},
         previous=os.urandom(32),
     )
-    of_epoch = epochs.EpochManifest(
+    of_epoch = Manifest(
         run=os.urandom(16),
         round=1,
-        report_bytes=8,
-        reports_per_user=5,
-        least_uploads=20,
-        most_uploads=100,
-        needs_tickets=False,
+        fields=MessageFields(8, 5),
+        least_reports=20,
+        most_reports=100,
         opens=1,
         closes=100,
         broadcast=os.urandom(32),
-        relay_url="http://127.0.0.1:1",
-        collector_key=key,
+        url="http://127.0.0.1:1",
+        keys={"collector": key},
         previous=b"",
     )
     ids = tuple(sorted(os.urandom(16) for _ in range(3)))
     seeds = SeedBatch({id_: os.urandom(80) for id_ in ids}).body()
     return {
-        "manifest": (manifests.read_document, [of_round.document()]),
-        "epoch manifest": (epochs.read_document, [of_epoch.document()]),
+        "manifest": (
+            partial(read_document, kind=SumFields),
+            [of_round.document()],
+        ),
+        "epoch manifest": (
+            partial(read_document, kind=MessageFields),
+            [of_epoch.document()],
+        ),
         "sealed report": (
             partial(SealedReport.read, numbers=4),
             [os.urandom(body_size(4))],
@@ -112,7 +112,7 @@ def decoders() -> Mapping[str, Decoder]:
 
 def _rotation() -> Decoder:
     keys = [os.urandom(32) for _ in range(4)]
-    public = [manifests.signing_public_key(key) for key in keys]
+    public = [signing_public_key(key) for key in keys]
     run, first = os.urandom(16), SigningKeys(public[0], public[1])
     second = SigningKeys(public[2], public[3], number=1)
     leader, helper = (sign_rotation(second, key, run=run) for key in keys[:2])

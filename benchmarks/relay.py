@@ -48,15 +48,18 @@ from tacit.aggregation.votes import tally
 from tacit.errors import Unanswered
 from tacit.service import hpke
 from tacit.service.federation.posting import NO_ANSWER, Posting
-from tacit.service.federation.rotation import SigningKeys
 from tacit.service.federation.settings import read_secret, read_signing_key
-from tacit.service.federation.wires import SHUFFLE
-from tacit.service.relay.manifest import EpochManifest, signed
+from tacit.service.manifest import (
+    Manifest,
+    attach_signatures,
+    read_document,
+    read_manifest,
+)
 from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.relay_store import upload_counts
 from tacit.service.relay.services import serve_collector, serve_relay
-from tacit.service.relay.uploads import MAGIC, upload, upload_size
+from tacit.service.relay.uploads import MAGIC, EpochManifest, MessageFields, upload
 from tacit.service.server import Address, listen, serve
 from tacit.service.signed_document import signature
 
@@ -157,13 +160,12 @@ class Uploaded:
 def _played(
     place: RelayPlace, invitation: Any, clients: int, votes: int, relay: int
 ) -> Uploaded:
-    keys = SigningKeys(invitation.leader, invitation.helper)
+    keys = {"relay": invitation.leader, "collector": invitation.helper}
     sent = _patiently(
         "a manifest that both operators signed",
         lambda: _got(f"{place.url(2)}/v1/manifest"),
     )
-    manifest = SHUFFLE.read_manifest(sent, keys)
-    assert isinstance(manifest, EpochManifest)
+    manifest = read_manifest(sent, MessageFields, keys)
     before, began = cpu_seconds(relay), time.monotonic()
     spawn = multiprocessing.get_context("spawn")
     shares = [clients // PLAYERS + (n < clients % PLAYERS) for n in range(PLAYERS)]
@@ -219,10 +221,8 @@ def _is_right(place: RelayPlace, run: Any, votes: np.ndarray, clients: int) -> b
 
 def play(document: bytes, url: str, clients: int, votes: int) -> Played:
     """So many clients, in a process of its own."""
-    from tacit.service.relay.manifest import read_document
-
     began = time.process_time()
-    manifest = read_document(document)
+    manifest = read_document(document, MessageFields)
     total, posted = asyncio.run(_all(manifest, url, clients, votes))
     return Played(total, time.process_time() - began, posted)
 
@@ -288,18 +288,17 @@ def _bare(uploads: int, votes: int) -> float:
 def _flood(place: RelayPlace, clients: int, votes: int) -> float:
     """The CPU seconds of a relay for one upload, as many at once as it can take."""
     uploads, now = min(clients, _MOST_FLOOD), int(time.time())
-    manifest = EpochManifest(
+    manifest = Manifest(
         run=bytes(16),
         round=0,
-        report_bytes=8,
-        reports_per_user=votes,
-        least_uploads=2,
-        most_uploads=2 * uploads,
+        fields=MessageFields(8, votes),
+        least_reports=2,
+        most_reports=2 * uploads,
         opens=now - 60,
         closes=now + 24 * 3600,
         broadcast=bytes(32),
-        relay_url=place.url(0),
-        collector_key=hpke.public_key(hpke.new_private_key()),
+        url=place.url(0),
+        keys={"collector": hpke.public_key(hpke.new_private_key())},
     )
     secret = read_secret(place.secrets / "pair.secret")
     key = read_signing_key(place.secrets / COLLECTOR / "signing.key")
@@ -310,7 +309,8 @@ def _flood(place: RelayPlace, clients: int, votes: int) -> float:
             lambda: _tried(lambda: relay.sign(manifest.document())),
         )
         own = relay.sign(manifest.document())
-        relay.open(signed(manifest, relay=own, collector=signature(manifest, key)))
+        signatures = {"relay": own, "collector": signature(manifest, key)}
+        relay.open(attach_signatures(manifest, signatures))
         relay.close_connection()
         before = cpu_seconds(server)
         asyncio.run(_post_all(place.url(0), uploads, partial(_random, manifest)))
@@ -319,8 +319,9 @@ def _flood(place: RelayPlace, clients: int, votes: int) -> float:
 
 def _random(manifest: EpochManifest) -> bytes:
     """An upload of random bytes, in the form of a sealed one."""
-    head = MAGIC + manifest.round_id + manifest.reports_per_user.to_bytes(2, "little")
-    return head + os.urandom(upload_size(manifest) - len(head) - 2) + bytes(2)
+    count = manifest.fields.reports_per_user.to_bytes(2, "little")
+    head = MAGIC + manifest.round_id + count
+    return head + os.urandom(manifest.fields.body_bytes - len(head) - 2) + bytes(2)
 
 
 def _tried(ask: Callable[[], bytes]) -> bytes | None:

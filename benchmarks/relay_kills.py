@@ -55,13 +55,13 @@ from benchmarks.relay_place import COLLECTOR, RELAY, RelayPlace
 from tacit.errors import TacitError
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.history import History
-from tacit.service.federation.rotation import SigningKeys
-from tacit.service.federation.wires import SHUFFLE
-from tacit.service.relay import accepted_epoch, batches, collector, uploads
+from tacit.service.manifest import read_manifest
+from tacit.service.relay import batches, collector, uploads
+from tacit.service.relay import messages as forms
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay_store import FOLDER_NAME, OF_AN_EPOCH
 from tacit.service.relay.services import serve_collector, serve_relay
+from tacit.service.relay.uploads import EpochManifest, MessageFields
 
 CLIENT, DRIVER = "client", "driver"
 POINTS: dict[str, tuple[str, ...]] = {
@@ -405,14 +405,14 @@ def _is_acknowledged(life: Life, url: str, body: bytes) -> bool:
 
 
 def _manifest(life: Life, number: int) -> EpochManifest:
-    keys = SigningKeys(life.run.invitation.leader, life.run.invitation.helper)
+    invitation = life.run.invitation
+    keys = {"relay": invitation.leader, "collector": invitation.helper}
     until = time.monotonic() + LONGEST
     while time.monotonic() < until:
         with contextlib.suppress(httpx.HTTPError):
             found = httpx.get(f"{life.place.url(2)}/v1/manifest", timeout=5)
             if found.status_code == 200:
-                read = SHUFFLE.read_manifest(found.content, keys)
-                assert isinstance(read, EpochManifest)
+                read = read_manifest(found.content, MessageFields, keys)
                 if read.round == number:
                     return read
         time.sleep(0.01)
@@ -421,13 +421,13 @@ def _manifest(life: Life, number: int) -> EpochManifest:
 
 def _participate(life: Life, passing: Callable[[str], None]) -> None:
     """Join, and report; what is sealed is overheard."""
-    folder, own = life.place.folder / CLIENT, accepted_epoch.upload
+    folder, own = life.place.folder / CLIENT, forms.upload
 
-    def sealed(messages: Sequence[bytes], manifest: EpochManifest) -> bytes:
-        _note(life.place.folder / f"sealed-{manifest.round}", messages)
-        return own(messages, manifest)
+    def sealed(texts: Sequence[bytes], manifest: EpochManifest) -> bytes:
+        _note(life.place.folder / f"sealed-{manifest.round}", texts)
+        return own(texts, manifest)
 
-    accepted_epoch.upload = sealed
+    forms.upload = sealed
     while not (folder / "client.json").exists():
         with contextlib.suppress(TacitError):
             FederationClient.join(folder, life.place.url(2), lambda _: History(HISTORY))

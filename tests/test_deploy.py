@@ -91,7 +91,7 @@ def test_the_experiment_can_be_coordinated_and_its_limits_are_met(tmp_path):
         assert experiment.data.population <= limits.most_reports
         assert settings("coordinator").schedule.window >= limits.least_window
         for phase in range(len(run.invitation.agreement.reports)):
-            shared = run.invitation.shared(phase)
+            shared = run.invitation.form(phase).shared
             assert shared.sigma / shared.limit**0.5 >= limits.least_multiplier
 
 

@@ -136,10 +136,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     ),
     "privacy/privacy": ("privacy/test_central_gaussian.py", "the interface of all"),
     "reporting/report_data": ("reporting/test_html.py", "data that a page shows"),
-    "service/federation/accepted_round": (
-        "service/federation/test_client.py",
-        "what a client compares before it answers",
-    ),
     "service/federation/client_folder": (
         "service/federation/test_client.py",
         "what a client finds after a restart",
@@ -177,9 +173,9 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "service/federation/test_coordinator.py",
         "and test_collector.py: the steps of both",
     ),
-    "service/federation/wires": (
-        "service/relay/test_end_to_end.py",
-        "clients of both channels",
+    "service/form": (
+        "service/federation/test_two_halves.py",
+        "and test_messages.py: both forms",
     ),
     "storage/sqlite_file": (
         "storage/test_store_contract.py",

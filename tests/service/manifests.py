@@ -1,4 +1,4 @@
-"""Manifests of both channels by a seed: sound ones, damaged ones, and comparisons.
+"""Manifests with changes, and those of both channels by a seed.
 
 Every draw is made from `getrandbits`, whose stream no version of Python changes.
 """
@@ -9,7 +9,10 @@ import json
 import random
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+
+from tacit.service.manifest import AnyManifest
 
 CHANNELS = ("two_servers", "shuffle")
 _LEAVES = ("counts", "relations", "über", "a b", 'quo"te', "")
@@ -18,6 +21,22 @@ _ODD: tuple[Any, ...] = (
     *(0, 1, -1, 1.0, True, False, None, "", "x", [], {}, 2**53, 2**53 - 1, 65536),
     *("00" * 16, "00" * 32, "AB" * 16, b64encode(bytes(32)).decode(), "A===", [1], "1"),
 )
+
+
+def changed(manifest: AnyManifest, **changes: Any) -> AnyManifest:
+    """The manifest with these values, by the name of a field or as `leader_key`."""
+    keys = {
+        name.removesuffix("_key"): changes.pop(name)
+        for name in [*changes]
+        if name.endswith("_key")
+    }
+    fields = {n: changes.pop(n) for n in [*changes] if hasattr(manifest.fields, n)}
+    return replace(
+        manifest,
+        fields=replace(manifest.fields, **fields),
+        keys={**manifest.keys, **keys},
+        **changes,
+    )
 
 
 class Draws:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from service.federation.rounds import Local
+from service.manifests import changed
 from service.relay.test_relay import World
 
 from tacit.service.http import Failure
@@ -28,8 +29,7 @@ class Subject:
         changes = {"previous": first.round_id, "round": 1, **changes}
         window = {"opens": now, "closes": now + WINDOW}
         if url is not None:
-            kind = "leader_url" if hasattr(first, "leader_url") else "relay_url"
-            changes[kind] = url
+            changes["url"] = url
         if isinstance(self.world, Local):  # which has keys of its own for each round
             number, run = changes["round"], changes.get("run", first.run)
             keys = {
@@ -37,7 +37,7 @@ class Subject:
                 for name in ("leader", "helper")
             }
             changes = {**keys, **changes}
-        return replace(first, **{**window, **changes})
+        return changed(first, **{**window, **changes})
 
     def status(self, manifest) -> tuple[int, str]:
         """The status and kind of the answer; 200 if it is signed."""

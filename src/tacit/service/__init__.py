@@ -12,7 +12,12 @@
     run_offer         the offer of a run directory
     client            fetches, checks digests, ranks by itself or sends its query
 
-The messages of a round over two servers are in `tacit.service.federation`.
+Rounds over several operators begin here, too:
+
+    manifest, signing one round, as all operators of a channel sign it; what they check
+    form              the bytes of one phase's reports, by channel
+
+Their services are in `tacit.service.federation` and `tacit.service.relay`.
 
 The server knows queries and nothing else of users: it is handed an offer, keeps no
 query and writes none into a log. What a query says and costs is decided in

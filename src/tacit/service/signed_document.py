@@ -137,6 +137,13 @@ def whole(value: object) -> int:
     return value
 
 
+def flag(value: object) -> bool:
+    """A flag of a document; refuses everything else."""
+    if not isinstance(value, bool):
+        raise BadValue(f"{value!r} must be true or false")
+    return value
+
+
 def text(value: object) -> str:
     """A text of a document; refuses everything else."""
     if not isinstance(value, str):

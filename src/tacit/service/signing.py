@@ -7,40 +7,57 @@ opened here and its window is over, so that no report was taken for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from tacit.errors import BadMessage, BadValue
 from tacit.service.http import Failure
+from tacit.service.manifest import (
+    AnyManifest,
+    F,
+    Manifest,
+    read_document,
+    read_manifest,
+)
+from tacit.service.signed_document import signing_public_key
 from tacit.text import nth_round
 
 DAY = 86_400  # seconds
 Verdicts = Mapping[str, tuple[bool, str]]  # by limit: whether it is kept, and figures
 
 
-class Windowed(Protocol):
-    """The part of a manifest that is checked here; both kinds have it."""
+@dataclass(frozen=True)
+class Signer:
+    """An operator's own signing key, and the public ones of all operators, by name."""
 
-    @property
-    def round(self) -> int:
-        """The number of the round."""
+    key: bytes = field(repr=False)
+    public: Mapping[str, bytes]
 
-    @property
-    def round_id(self) -> bytes:
-        """The name of the round."""
+    def __post_init__(self) -> None:
+        if signing_public_key(self.key) not in self.public.values():
+            raise BadValue(
+                f"the signing key is that of none of {', '.join(self.public)}"
+            )
+        if len({*self.public.values()}) < len(self.public):
+            raise BadValue("both operators have one signing key: they are one operator")
 
-    @property
-    def previous(self) -> bytes:
-        """The name of the round before; empty in the first."""
-
-    @property
-    def opens(self) -> int:
-        """The time, in seconds since 1970, from which reports are taken."""
-
-    @property
-    def closes(self) -> int:
-        """The time, in seconds since 1970, from which none is taken."""
+    def read(self, sent: bytes, kind: type[F]) -> Manifest[F]:
+        """The manifest that all operators have signed; 403 for every other."""
+        try:
+            return read_manifest(sent, kind, self.public)
+        except BadMessage as error:
+            raise Failure(403, "Signature", str(error)) from None
 
 
-class Signed(Protocol):
+def read_unsigned(document: bytes, kind: type[F]) -> Manifest[F]:
+    """The manifest that an operator is asked to sign; 400 for another form."""
+    try:
+        return read_document(document, kind)
+    except BadMessage as error:
+        raise Failure(400, "BadMessage", str(error)) from None
+
+
+class SignedRound(Protocol):
     """A round that an operator has signed, as its store has it."""
 
     @property
@@ -59,7 +76,7 @@ def refuse_limits(who: str, verdicts: Verdicts) -> None:
 
 
 def window_verdicts(
-    manifest: Windowed, now: float, *, least: float, most: float
+    manifest: AnyManifest, now: float, *, least: float, most: float
 ) -> Verdicts:
     """Whether the window of a manifest is within `least` and `most` seconds.
 
@@ -90,14 +107,14 @@ def refuse_url(who: str, given: str, own: str) -> None:
         raise Failure(403, "Url", said)
 
 
-def refuse_past(manifest: Windowed, now: float) -> None:
+def refuse_past(manifest: AnyManifest, now: float) -> None:
     """Refuse a manifest whose window is over."""
     if manifest.closes <= now:
         said = f"the window is over since {manifest.closes}"
         raise Failure(403, "Window", said)
 
 
-def refuse_gap(manifest: Windowed, before: Signed | None) -> None:
+def refuse_gap(manifest: AnyManifest, before: SignedRound | None) -> None:
     """Refuse a manifest that does not follow the round before, as it was here."""
     expected = b"" if before is None else before.id
     if manifest.previous != expected or (manifest.round and before is None):
@@ -106,7 +123,7 @@ def refuse_gap(manifest: Windowed, before: Signed | None) -> None:
         raise Failure(403, "Fork", said)
 
 
-def refuse_fork(manifest: Windowed, *, may_be_replaced: bool) -> None:
+def refuse_fork(manifest: AnyManifest, *, may_be_replaced: bool) -> None:
     """Refuse a second manifest of a round, if the first may be open or was opened."""
     if not may_be_replaced:
         raise Failure(

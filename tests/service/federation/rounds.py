@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,23 @@ from typing import Any
 import httpx
 import numpy as np
 from service.federation.services import Place, Urls, aggregators
+from service.manifests import changed
 
 from tacit.exact_sum import Noise
-from tacit.service.federation.aggregator import Aggregator, Limits, Signer, Upload
-from tacit.service.federation.manifest import Manifest, signed, signing_public_key
+from tacit.service.federation.aggregator import Aggregator, Limits, Upload
 from tacit.service.federation.operator_client import OperatorClient
-from tacit.service.federation.sealing import Role, SealedReport, sealed_report
+from tacit.service.federation.sealing import (
+    Role,
+    SealedReport,
+    SumFields,
+    sealed_report,
+)
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.store import AggregatorStore
 from tacit.service.http import Failure
+from tacit.service.manifest import Manifest, attach_signatures
+from tacit.service.signed_document import signing_public_key
+from tacit.service.signing import Signer
 from tacit.transport.shared_sum import (
     Numbers,
     explicit,
@@ -53,8 +61,8 @@ def sealed(manifest: Manifest, report: np.ndarray, **changes: Any) -> SealedRepo
     seed = changes.pop("seed", None) or os.urandom(32)
     settings = {
         "round_id": manifest.round_id,
-        "leader": manifest.leader_key,
-        "helper": manifest.helper_key,
+        "leader": manifest.keys["leader"],
+        "helper": manifest.keys["helper"],
     }
     half = to_bytes(explicit(report, seed))
     return sealed_report(seed, half, **{**settings, **changes})
@@ -67,26 +75,27 @@ def manifest_of(
     run = changes.pop("run", None) or secrets.token_bytes(16)
     number, now = changes.pop("round", 0), int(time.time() if now is None else now)
     made = Manifest(
-        *(run, number, "counts"),
-        numbers=changes.pop("numbers", NUMBERS),
-        steps=64,
-        limit=LIMIT,
-        sigma=SIGMA,
+        run=run,
+        round=number,
+        fields=SumFields("counts", changes.pop("numbers", NUMBERS), 64, LIMIT, SIGMA),
         least_reports=1,
         most_reports=1000,
         opens=now - 10,
         closes=now + 600,
         broadcast=sha256(b"broadcast").digest(),
-        leader_url=url,
-        leader_key=leader.round_key(run, number),
-        helper_key=helper.round_key(run, number),
+        url=url,
+        keys={
+            "leader": leader.round_key(run, number),
+            "helper": helper.round_key(run, number),
+        },
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def signed_by(leader: Any, helper: Any, manifest: Manifest) -> bytes:
     document = manifest.document()
-    return signed(manifest, leader=leader.sign(document), helper=helper.sign(document))
+    signatures = {"leader": leader.sign(document), "helper": helper.sign(document)}
+    return attach_signatures(manifest, signatures)
 
 
 OVERHEARD: dict[bytes, bytes] = {}  # the seed of the noise of each published array
@@ -101,10 +110,10 @@ def overhear(total: Numbers, *, sigma: int, seed: bytes) -> Numbers:
 
 def without_noise(manifest: Manifest, arrays: Sequence[bytes]) -> np.ndarray:
     """What both published, added up, less the noises that follow from their seeds."""
-    total = np.zeros(manifest.numbers, np.uint32)
+    total = np.zeros(manifest.fields.numbers, np.uint32)
     for array in arrays:
-        noise = Noise(OVERHEARD[array]).draw(manifest.sigma**2, manifest.numbers)
-        total += from_bytes(array, manifest.numbers) - modulo(noise)
+        noise = Noise(OVERHEARD[array]).draw(manifest.fields.sigma**2, len(total))
+        total += from_bytes(array, len(total)) - modulo(noise)
     return total.view(np.int32).astype(np.int64)
 
 
@@ -151,7 +160,9 @@ class Pair:
 
     def close(self, manifest: Manifest) -> tuple[Closing, bytes]:
         """What both publish of a round."""
-        found = Closing.read(_at_last(self.leader, manifest), numbers=manifest.numbers)
+        found = Closing.read(
+            _at_last(self.leader, manifest), numbers=manifest.fields.numbers
+        )
         chosen = b"".join(found.batches)
         return found, _at_last(self.helper, manifest, chosen)
 
@@ -226,7 +237,7 @@ class Local:
         return Aggregator(
             role,
             store,
-            Signer(SIGNING[role], LEADER, HELPER),
+            Signer(SIGNING[role], {"leader": LEADER, "helper": HELPER}),
             self.limits,
             url=self.url,
             pass_on=self.pass_on if role is Role.LEADER else None,
@@ -270,7 +281,7 @@ class Local:
 
     def close(self, manifest: Manifest) -> tuple[Closing, bytes]:
         closing = closed(self.leader, manifest.round_id)
-        found = Closing.read(closing, numbers=manifest.numbers)
+        found = Closing.read(closing, numbers=manifest.fields.numbers)
         chosen = b"".join(found.batches)
         return found, closed(self.helper, manifest.round_id, chosen)
 

@@ -10,9 +10,9 @@ from service.relay.places import Place, a_manifest, shards
 from tacit.errors import BadMessage, Refused
 from tacit.keys import Key
 from tacit.service import hpke
+from tacit.service.federation.accepted_round import accept
 from tacit.service.federation.simulated_clients import SimulatedClients
-from tacit.service.relay.accepted_epoch import accepted
-from tacit.service.relay.uploads import Upload, seal_info, upload_size
+from tacit.service.relay.uploads import Upload, seal_info
 
 PRIVATE = bytes([9]) * 32
 
@@ -38,7 +38,7 @@ def look(run, /, least=None, **changes):
     manifest = manifest_of(run, **changes)
     message = run.broadcast(run.start)
     now = manifest.opens + 1
-    return accepted(run.invitation, manifest, message, now=now, known={}, least=least)
+    return accept(run.invitation, manifest, message, now=now, known={}, least=least)
 
 
 def test_an_upload_of_every_client_has_the_messages_of_its_report(run):
@@ -49,8 +49,8 @@ def test_an_upload_of_every_client_has_the_messages_of_its_report(run):
     rows = many._computed(epoch, np.arange(4))
     info = seal_info(epoch.manifest.round_id)
     for row in rows:
-        body = epoch.sealed(row)
-        assert len(body) == upload_size(epoch.manifest)
+        body = epoch.form.seal(row, epoch.manifest)
+        assert len(body) == epoch.manifest.fields.body_bytes
         sealed = Upload.read(body, epoch.manifest).sealed
         opened = sorted(hpke.opened(one, PRIVATE, info) for one in sealed)
         assert opened == sorted(one.tobytes() for one in row)
@@ -58,17 +58,17 @@ def test_an_upload_of_every_client_has_the_messages_of_its_report(run):
 
 def test_a_minimum_below_the_agreed_one_is_refused(run):
     with pytest.raises(Refused, match="agreed are 5 at least"):
-        look(run, least_uploads=4)
-    look(run, least_uploads=6)
+        look(run, least_reports=4)
+    look(run, least_reports=6)
 
 
 def test_a_minimum_below_the_clients_own_floor_is_refused(run):
     """The larger of both counts: a floor below the plan's changes nothing."""
     with pytest.raises(Refused, match="joined with --least-uploads 7"):
-        look(run, least=7, least_uploads=6)
-    look(run, least=7, least_uploads=7)
+        look(run, least=7, least_reports=6)
+    look(run, least=7, least_reports=7)
     with pytest.raises(Refused, match="agreed are 5 at least"):
-        look(run, least=3, least_uploads=4)
+        look(run, least=3, least_reports=4)
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_another_round_is_refused(run):
 
 def test_two_manifests_for_one_broadcast_ask_two_things(run):
     one = look(run)
-    two = replace(one, manifest=manifest_of(run, least_uploads=6))
+    two = replace(one, manifest=manifest_of(run, least_reports=6))
     assert one.question != two.question

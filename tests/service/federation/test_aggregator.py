@@ -24,21 +24,23 @@ from service.federation.rounds import (
     sealed,
     signed_by,
 )
+from service.manifests import changed
 
 from tacit.errors import BadValue
 from tacit.exact_sum import Noise
 from tacit.service.federation.aggregator import (
     Limits,
-    Signer,
     Tally,
     Upload,
 )
-from tacit.service.federation.manifest import signature, signed
 from tacit.service.federation.sealing import Role
 from tacit.service.federation.seed_batches import SeedBatch
 from tacit.service.federation.store import CLOSED, CLOSING, OPEN, VOID
 from tacit.service.federation.tickets import ticket_digest
 from tacit.service.http import Failure
+from tacit.service.manifest import attach_signatures
+from tacit.service.signed_document import signature
+from tacit.service.signing import Signer
 from tacit.system_errors import DiskError
 from tacit.transport.shared_sum import from_bytes, modulo, stream
 
@@ -91,17 +93,17 @@ WITHIN = {"least_reports": 10, "most_reports": 100}
     ],
 )
 def test_an_operator_signs_up_to_its_limits_and_no_further(local, changes, name):
-    base = replace(local.manifest(**WITHIN), opens=1000, closes=1060)
+    base = changed(local.manifest(**WITHIN), opens=1000, closes=1060)
     EXACT.check(base, now=1000)
     EXACT.check(replace(base, closes=4000), now=1000)
     EXACT.check(replace(base, opens=500, closes=1053), now=1000)
     with pytest.raises(Failure, match=f"does not sign it: .*{name}") as found:
-        EXACT.check(replace(base, **changes), now=1000)
+        EXACT.check(changed(base, **changes), now=1000)
     assert (found.value.status, found.value.kind) == (403, "Limits")
 
 
 def test_all_passed_limits_are_named_at_once(local):
-    far = replace(local.manifest(**WITHIN), sigma=1, least_reports=1, most_reports=999)
+    far = changed(local.manifest(**WITHIN), sigma=1, least_reports=1, most_reports=999)
     with pytest.raises(Failure, match=r"sigma .*; n_min .*; n_max "):
         EXACT.check(far, now=far.opens)
 
@@ -122,15 +124,15 @@ def test_limits_that_cannot_be_are_refused(changes):
 
 
 def test_a_signer_is_one_of_two_operators():
-    with pytest.raises(BadValue, match="neither the leader's nor the helper's"):
-        Signer(bytes([13]) * 32, LEADER, HELPER)
+    with pytest.raises(BadValue, match="that of none of leader, helper"):
+        Signer(bytes([13]) * 32, {"leader": LEADER, "helper": HELPER})
     with pytest.raises(BadValue, match="they are one operator"):
-        Signer(SIGNING[Role.LEADER], LEADER, LEADER)
+        Signer(SIGNING[Role.LEADER], {"leader": LEADER, "helper": LEADER})
 
 
 @pytest.mark.parametrize("role", ["leader", "helper"])
 def test_a_round_with_a_key_that_is_not_its_own_is_not_signed(local, role):
-    manifest = replace(local.manifest(), **{f"{role}_key": bytes([7]) * 32})
+    manifest = changed(local.manifest(), **{f"{role}_key": bytes([7]) * 32})
     refused(lambda: getattr(local, role).sign(manifest.document()), 403, "Key")
 
 
@@ -155,7 +157,7 @@ def test_one_signature_opens_nothing(local, keys):
     for one in (local.leader, local.helper):
         one.sign(manifest.document())
     leader, helper = (signature(manifest, SIGNING[role]) for role in keys)
-    sent = signed(manifest, leader=leader, helper=helper)
+    sent = attach_signatures(manifest, {"leader": leader, "helper": helper})
     for one in (local.leader, local.helper):
         refused(lambda one=one: one.open(sent), 403, "Signature")
 
@@ -167,7 +169,9 @@ def test_a_round_that_this_operator_has_not_signed_is_not_opened(local):
         name: signature(manifest, SIGNING[role])
         for name, role in (("leader", Role.LEADER), ("helper", Role.HELPER))
     }
-    refused(lambda: local.helper.open(signed(manifest, **parts)), 403, "Unsigned")
+    refused(
+        lambda: local.helper.open(attach_signatures(manifest, parts)), 403, "Unsigned"
+    )
 
 
 # --- What is counted ------------------------------------------------------------------
@@ -551,7 +555,7 @@ def test_deleted_before_it_was_closed_a_round_is_void_for_ever(local, state):
 
 def signed_by_both(manifest) -> bytes:
     leader, helper = (signature(manifest, SIGNING[role]) for role in Role)
-    return signed(manifest, leader=leader, helper=helper)
+    return attach_signatures(manifest, {"leader": leader, "helper": helper})
 
 
 def test_a_round_that_was_void_is_not_signed_again_with_other_numbers(local):

@@ -37,7 +37,6 @@ from tacit.plans import Plan
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.history import History
 from tacit.service.federation.invitation import MOST_BYTES
-from tacit.service.federation.manifest import signing_public_key
 from tacit.service.federation.rotation import (
     SigningKeys,
     rotation,
@@ -45,6 +44,7 @@ from tacit.service.federation.rotation import (
     write_rotations,
 )
 from tacit.service.federation.sealing import Role, body_size
+from tacit.service.signed_document import signing_public_key
 from tacit.testing.contract import mixed_world
 from tacit.transport.channels import channel
 
@@ -297,7 +297,7 @@ def test_who_is_busy_gets_the_same_bytes_again(world, make, status):
 
 
 def test_a_leader_that_is_away_is_tried_again(world, make):
-    world.open(leader_url="http://127.0.0.1:9")
+    world.open(url="http://127.0.0.1:9")
     client = make()
     outcome = client.once(now=True)
     assert outcome.kind is Kind.WAITING
@@ -409,13 +409,13 @@ def untouched(client, world) -> None:
     ("changes", "reason"),
     [
         (lambda m: {"run": bytes(16)}, "run of the manifest"),
-        (lambda m: {"sigma": m.sigma - 1}, "the noise of one operator"),
-        (lambda m: {"limit": m.limit + 1}, "limit of the manifest"),
-        (lambda m: {"limit": m.limit - 1}, "limit of the manifest"),
-        (lambda m: {"steps": m.steps // 2}, "steps of the manifest"),
-        (lambda m: {"numbers": m.numbers + 1}, "numbers of the manifest"),
+        (lambda m: {"sigma": m.fields.sigma - 1}, "the noise of one operator"),
+        (lambda m: {"limit": m.fields.limit + 1}, "limit of the manifest"),
+        (lambda m: {"limit": m.fields.limit - 1}, "limit of the manifest"),
+        (lambda m: {"steps": m.fields.steps // 2}, "steps of the manifest"),
+        (lambda m: {"numbers": m.fields.numbers + 1}, "numbers of the manifest"),
         (lambda m: {"leaf": "other"}, "leaf of the manifest"),
-        (lambda m: {"least_reports": 2}, "published with 2 reports"),
+        (lambda m: {"least_reports": 2}, "used with 2 reports"),
         (lambda m: {"round": 1, "previous": bytes(32)}, "the broadcast of round 1"),
         (lambda m: {"previous": bytes(32)}, "follows another one: a fork"),
     ],
@@ -442,7 +442,7 @@ def test_a_manifest_that_is_not_as_agreed_is_refused(world, make, changes, reaso
 )
 def test_an_address_that_is_not_encrypted_is_refused_before_anything(world, make, url):
     client = make()
-    world.open(leader_url=url)
+    world.open(url=url)
     outcome = client.once(now=True)
     assert outcome.kind is Kind.REFUSED
     assert "nothing is sent: the address for reports=" in outcome.message

@@ -13,8 +13,8 @@ from tacit.exact_sum import encode, limit
 from tacit.service.federation.coordinated_run import (
     CoordinatedRun,
     PublishedSum,
-    check_total,
 )
+from tacit.service.federation.two_halves import check_total
 from tacit.transport.messages import Layout, Slot
 from tacit.transport.shared_sum import SharedSum, modulo, published, signed, to_bytes
 
@@ -130,7 +130,7 @@ def run(tmp_path):
 def sums(run: CoordinatedRun, rounds: int, seed: int = 0) -> list[PublishedSum]:
     random, found = np.random.default_rng(seed), []
     for _ in range(rounds):
-        shared = run.shared(run.after(found))
+        shared = run.form(run.after(found)).shared
         half = random.integers(0, 2**32, shared.size).astype(np.uint32)
         made = [
             published(one, sigma=shared.sigma, seed=random.bytes(32))
@@ -159,7 +159,7 @@ def test_a_minimum_above_the_population_is_refused(tmp_path):
 
 def test_each_round_has_its_leaf(run):
     made = sums(run, 2)
-    names = [run.leaf_name(run.after(made[:n])) for n in range(3)]
+    names = [run.form(run.after(made[:n])).fields.leaf for n in range(3)]
     assert names == ["counts", "relations", "loadings"]
 
 
@@ -204,10 +204,10 @@ def test_after_a_void_round_the_server_is_that_of_a_sum_of_zeros(tmp_path):
     many = {"method": {**GRAM["method"], "count_rounds": 2}, "run": {"rounds": 4}}
     run = a_run(Place(tmp_path), experiment(**many))
     [first, *_] = sums(run, 1)
-    shared = run.shared(run.start)
+    shared = run.form(run.start).shared
     nothing = to_bytes(np.zeros(shared.size, np.uint32))
     zeros = run.next(run.next(run.start, first), PublishedSum(nothing, nothing, 0))
     server = run.after([first, None])
     assert server.round == 2
     assert run.broadcast(server) == run.broadcast(zeros)
-    assert run.leaf_name(server) == "relations"  # the counts are there
+    assert run.form(server).fields.leaf == "relations"  # the counts are there

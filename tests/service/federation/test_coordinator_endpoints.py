@@ -14,8 +14,9 @@ from service.federation.test_coordinator import votes
 from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.coordinator_endpoints import floored
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.manifest import read_manifest
+from tacit.service.federation.sealing import SumFields
 from tacit.service.federation.services import serve_coordinator
+from tacit.service.manifest import read_manifest
 
 
 class World:
@@ -47,7 +48,9 @@ class World:
 
     def manifest(self, sent):
         made = self.run.invitation
-        return read_manifest(sent, leader=made.leader, helper=made.helper)
+        return read_manifest(
+            sent, SumFields, {"leader": made.leader, "helper": made.helper}
+        )
 
     def send(self, manifest, n: int) -> list[str]:
         """The ids of so many reports that were counted."""

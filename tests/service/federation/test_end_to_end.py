@@ -25,9 +25,10 @@ from tacit.service.client import Connection
 from tacit.service.federation.client import FederationClient, Kind
 from tacit.service.federation.coordinator import CoordinatorSchedule
 from tacit.service.federation.history import History
-from tacit.service.federation.manifest import read_document
+from tacit.service.federation.sealing import SumFields
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.simulated_clients import SimulatedClients
+from tacit.service.manifest import read_document
 
 MANY, REAL = 9, 3
 GRAM = {
@@ -123,7 +124,7 @@ def test_a_void_round_is_spent_and_the_clients_go_on_without_it(tmp_path):
                 counts = patiently(many.answer)
                 assert (counts.round, counts.delivered) == (number, MANY)
                 sent = httpx.get(f"{url}/v1/manifest").content
-                manifest = read_document(sent[128:])
+                manifest = read_document(sent[128:], SumFields)
                 report = stranger.integers(-largest, largest, 15)
                 where = f"{urls.reports}/v1/rounds/{manifest.round_id.hex()}/reports"
                 body = sealed(manifest, report).body()

@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.service.federation.aggregator import Aggregator, Limits, Signer, Upload
-from tacit.service.federation.manifest import (
-    Manifest,
-    signature,
-    signed,
-    signing_public_key,
-)
+from tacit.service.federation.aggregator import Aggregator, Limits, Upload
 from tacit.service.federation.sealing import (
     Opener,
     Role,
     SealedReport,
+    SumFields,
     new_private_key,
     open_half,
     public_key,
@@ -27,9 +22,13 @@ from tacit.service.federation.sealing import (
 )
 from tacit.service.federation.seed_batches import SeedBatch
 from tacit.service.federation.store import AggregatorStore
+from tacit.service.manifest import Manifest, attach_signatures
+from tacit.service.signed_document import signature, signing_public_key
+from tacit.service.signing import Signer
 from tacit.transport.shared_sum import explicit, from_bytes, modulo, to_bytes
 
 NUMBERS, ROOM = 5, 6
+NAMES = ("leader", "helper")
 SIGNING = [bytes([n]) * 32 for n in (1, 2)]
 FATES = ("counted", "wrong at the leader", "wrong at the helper")
 
@@ -48,7 +47,12 @@ def leader(tmp_path, monkeypatch):
     store = AggregatorStore(tmp_path / "leader", "leader")
     limits = Limits(1e-3, free_bytes=0)
     made = Aggregator(
-        Role.LEADER, store, Signer(SIGNING[0], *keys), limits, url="x", pass_on=pass_on
+        Role.LEADER,
+        store,
+        Signer(SIGNING[0], dict(zip(NAMES, keys, strict=True))),
+        limits,
+        url="x",
+        pass_on=pass_on,
     )
     yield made, refused
     store.close()
@@ -59,23 +63,21 @@ def opened_round(leader: Aggregator) -> Manifest:
     manifest = Manifest(
         run=run,
         round=0,
-        leaf="numbers",
-        numbers=NUMBERS,
-        steps=65536,
-        limit=2**32,
-        sigma=40_000,
+        fields=SumFields("numbers", NUMBERS, 65536, 2**32, 40_000),
         least_reports=1,
         most_reports=ROOM,
         opens=now - 1,
         closes=now + 600,
         broadcast=bytes(32),
-        leader_url="x",
-        leader_key=leader.round_key(run, 0),
-        helper_key=public_key(new_private_key()),
+        url="x",
+        keys={
+            "leader": leader.round_key(run, 0),
+            "helper": public_key(new_private_key()),
+        },
     )
     leader.sign(manifest.document())
     both = [signature(manifest, one) for one in SIGNING]
-    leader.open(signed(manifest, leader=both[0], helper=both[1]))
+    leader.open(attach_signatures(manifest, dict(zip(NAMES, both, strict=True))))
     return manifest
 
 
@@ -86,8 +88,8 @@ def an_upload(manifest: Manifest, numbers: list[int]) -> Upload:
         seed,
         half,
         round_id=manifest.round_id,
-        leader=manifest.leader_key,
-        helper=manifest.helper_key,
+        leader=manifest.keys["leader"],
+        helper=manifest.keys["helper"],
     )
     return Upload(SealedReport.read(bytearray(report.body()), numbers=NUMBERS))
 

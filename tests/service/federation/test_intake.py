@@ -118,7 +118,7 @@ def test_a_half_opens_in_its_place_alone(pair, opened):
     other = pair.open(run=opened.run, round=1, previous=opened.round_id)
     elsewhere = sealed(other, REPORTS[0], report_id=one.report_id)
     crossed = sealed(
-        opened, REPORTS[0], leader=opened.helper_key, helper=opened.leader_key
+        opened, REPORTS[0], leader=opened.keys["helper"], helper=opened.keys["leader"]
     )
     hostile = {
         "swapped": swapped(one),

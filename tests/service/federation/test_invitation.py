@@ -95,8 +95,8 @@ def test_a_round_has_the_numbers_of_the_simulations_channel():
     server = made.method.start(PLAN, CATALOG, None)
     broadcast = made.method.broadcast(server)
     context = made.method.context(server, broadcast, None)
-    assert made.shared(broadcast.phase) == shared_sum(context)
-    assert made.agreed(broadcast.phase).numbers == ITEMS
+    assert made.form(broadcast.phase).shared == shared_sum(context)
+    assert made.form(broadcast.phase).fields.numbers == ITEMS
     assert made.least_reports == 10
 
 

@@ -21,10 +21,11 @@ from service.federation.services import (
 )
 
 from tacit.errors import Refused
-from tacit.service.federation.aggregator import Aggregator, Signer
+from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.sealing import Role, new_private_key, public_key
 from tacit.service.federation.settings import read_signing_key
 from tacit.service.federation.store import OPEN, VOID, AggregatorStore
+from tacit.service.signing import Signer
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +73,10 @@ class Death(BaseException):
 def helper_of(place: Place) -> Aggregator:
     settings = place.aggregator("helper")
     keys = (bytes.fromhex(place.keys[role]) for role in ("leader", "helper"))
-    signer = Signer(read_signing_key(settings.signing_key), *keys)
+    signer = Signer(
+        read_signing_key(settings.signing_key),
+        dict(zip(("leader", "helper"), keys, strict=True)),
+    )
     store = AggregatorStore(settings.folder, "helper")
     return Aggregator(Role.HELPER, store, signer, settings.limits)
 

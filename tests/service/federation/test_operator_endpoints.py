@@ -17,10 +17,12 @@ from service.federation.rounds import (
     signed_by,
 )
 from service.federation.services import Place
+from service.manifests import changed
 
 from tacit.service.federation.aggregator import Limits
-from tacit.service.federation.manifest import SIGNATURE_BYTES, signed
 from tacit.service.federation.seed_batches import MOST_BATCH_BYTES, SeedBatch
+from tacit.service.manifest import attach_signatures
+from tacit.service.signed_document import SIGNATURE_BYTES
 
 REPORTS = random_reports(6)
 RUN = "00" * 16
@@ -157,7 +159,7 @@ def test_a_round_opens_with_both_signatures_on_these_very_bytes(pair):
 def test_the_coordinator_cannot_show_two_operators_two_rounds(pair):
     """Each has signed one manifest, and neither opens with the other's signature."""
     first = pair.manifest()
-    second = dataclasses.replace(first, sigma=SIGMA + 1)
+    second = changed(first, sigma=SIGMA + 1)
     mine = pair.leader.sign(first.document())
     theirs = pair.helper.sign(second.document())
     for manifest, role in ((first, "helper"), (second, "leader")):
@@ -166,7 +168,7 @@ def test_the_coordinator_cannot_show_two_operators_two_rounds(pair):
         )
         assert (answer.status_code, kind(answer)) == (403, "Fork")
     for manifest in (first, second):
-        sent = signed(manifest, leader=mine, helper=theirs)
+        sent = attach_signatures(manifest, {"leader": mine, "helper": theirs})
         for role in ("leader", "helper"):
             answer = asked(pair, role, "POST", "/v1/rounds", content=sent)
             assert answer.status_code == 403

@@ -5,9 +5,9 @@ import stat
 import pytest
 
 from tacit.errors import Refused
-from tacit.service.federation.manifest import signing_public_key
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
 from tacit.service.federation.settings import read_secret, read_signing_key
+from tacit.service.signed_document import signing_public_key
 
 
 def mode(path) -> int:

@@ -17,13 +17,13 @@ from service.federation import services
 from service.federation.services import Place, Urls
 
 from tacit.release import Standing, View
-from tacit.service.federation.manifest import read_manifest
 from tacit.service.federation.operator_client import OperatorClient, Peer
 from tacit.service.federation.overview import REFUSALS, of_coordinator
-from tacit.service.federation.sealing import sealed_report
+from tacit.service.federation.sealing import SumFields, sealed_report
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.settings import read_secret
 from tacit.service.federation.trial import free_ports, wait_for, write_toml
+from tacit.service.manifest import read_manifest
 
 LEAST, REPORTS = 60, 110
 CANARY = b"canary report id"  # sixteen bytes
@@ -42,17 +42,17 @@ def place(tmp_path, monkeypatch):
 def send(urls: Urls, signed: bytes, place: Place, count: int) -> list[int]:
     """The answers to so many reports of zeros; the first has an id to look for."""
     keys = {role: bytes.fromhex(key) for role, key in place.keys.items()}
-    manifest = read_manifest(signed, **keys)
+    manifest = read_manifest(signed, SumFields, keys)
     path = f"{urls.reports}/v1/rounds/{manifest.round_id.hex()}/reports"
     found = []
     with httpx.Client() as http:
         for n in range(count):
             report = sealed_report(
                 os.urandom(32),
-                bytes(4 * manifest.numbers),
+                bytes(4 * manifest.fields.numbers),
                 round_id=manifest.round_id,
-                leader=manifest.leader_key,
-                helper=manifest.helper_key,
+                leader=manifest.keys["leader"],
+                helper=manifest.keys["helper"],
                 report_id=CANARY if n == 0 else None,
             )
             headers = {"authorization": f"Bearer {TICKET}"}

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tacit.errors import BadMessage, BadValue, Refused
-from tacit.service.federation.manifest import signing_public_key
 from tacit.service.federation.rotation import (
     SigningKeys,
     followed,
@@ -13,6 +12,7 @@ from tacit.service.federation.rotation import (
     sign_rotation,
     write_rotations,
 )
+from tacit.service.signed_document import signing_public_key
 
 RUN = bytes(range(16))
 PRIVATE = [(bytes([2 * n + 1]) * 32, bytes([2 * n + 2]) * 32) for n in range(4)]

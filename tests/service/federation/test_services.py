@@ -26,7 +26,6 @@ from tacit.experiment.assemble import declared_catalog
 from tacit.keys import Key
 from tacit.method import Unmetered, enrol, participate
 from tacit.service.federation import coordinator as states
-from tacit.service.federation.envelope import envelope
 from tacit.service.federation.public_rounds import OPEN
 from tacit.service.federation.services import serve_aggregator
 from tacit.transport.channels import channel
@@ -64,10 +63,9 @@ def reports_of(run, server, shards: Shards) -> Reports:
     return reports
 
 
-def sealed_reports(reports: Reports, shared, manifest) -> list[bytes]:
+def sealed_reports(reports: Reports, form, manifest) -> list[bytes]:
     """What each client sends."""
-    each = [reports.tree.select(slice(i, i + 1)) for i in range(len(reports))]
-    return [envelope(Reports(one), shared, manifest) for one in each]
+    return [form.seal(row, manifest) for row in form.rows(reports.tree)]
 
 
 def send(http: httpx.Client, urls, manifest, bodies: list[bytes]) -> None:
@@ -91,13 +89,13 @@ def test_services_channel_and_plain_sum_agree_in_every_number(place, changes, n)
             step_until(found, OPEN)
             row = found.rounds()[-1]
             server = run.after([states._sum_of(one) for one in found.rounds()[:number]])
-            shared, reports = run.shared(server), reports_of(run, server, shards)
-            bodies = sealed_reports(reports, shared, row.manifest)
+            form, reports = run.form(server), reports_of(run, server, shards)
+            bodies = sealed_reports(reports, form, row.manifest)
             send(http, urls, row.manifest, bodies)
             step_until(found, states.BOTH_CLOSED)
             added = states._sum_of(found.rounds()[-1])
             services = without_noise(row.manifest, [added.leader, added.helper])
-            plain, count = shared.total([reports.tree])
+            plain, count = form.shared.total([reports.tree])
             assert count == added.reports == n
             assert (services == signed(plain)).all()
             assert (of_the_channel(run, server, reports) == services).all()
@@ -114,7 +112,7 @@ def of_the_channel(run, server, reports) -> np.ndarray:
     method = run.invitation.method
     context = method.context(server, method.broadcast(server), Key.from_seed(5))
     delivered = channel("two_servers").carry([reports], context)
-    shared = run.shared(server)
+    shared = run.form(server).shared
     steps = np.rint(delivered.total[shared.leaf].ravel() * shared.steps)
     total, _ = shared.total([reports.tree])
     both = play(total, shared, context.key)
@@ -148,7 +146,7 @@ def test_a_whole_run_stays_on_this_machine_and_names_nobody(place, monkeypatch, 
         step_until(found, OPEN)
         row = found.rounds()[-1]
         reports = reports_of(run, run.start, shards)
-        bodies = sealed_reports(reports, run.shared(run.start), row.manifest)
+        bodies = sealed_reports(reports, run.form(run.start), row.manifest)
         send(http, urls, row.manifest, bodies)
         step_until(found, states.DELETED)
         found.step()

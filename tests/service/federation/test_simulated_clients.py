@@ -103,14 +103,14 @@ def test_connections_are_kept(world):
 
 
 def test_patience_ends(world):
-    world.open(leader_url="http://127.0.0.1:9")
+    world.open(url="http://127.0.0.1:9")
     counts = clients(world, patience=0.01).answer()
     assert counts.fates[Fate.AGAIN] == USERS
 
 
 def test_a_check_that_raises_ends_the_round_at_once(world):
     """While nobody takes reports, and the clients would send them for ten minutes."""
-    world.open(leader_url="http://127.0.0.1:9")
+    world.open(url="http://127.0.0.1:9")
     looks = iter(range(3))
 
     def check():

@@ -43,7 +43,7 @@ def test_a_key_is_a_file_of_its_owner_and_lives_as_long_as_its_round(local, tmp_
     assert len(files) == 2
     assert {stat.S_IMODE(one.stat().st_mode) for one in files} == {0o600}
     names = {one.stem for one in files}
-    assert names == {manifest.leader_key.hex(), manifest.helper_key.hex()}
+    assert names == {manifest.keys["leader"].hex(), manifest.keys["helper"].hex()}
     send(local, manifest)
     local.close(manifest)
     for one in (local.leader, local.helper):
@@ -87,7 +87,7 @@ def test_a_service_whose_key_is_lost_starts_and_the_round_is_void(local, tmp_pat
 
 
 def own_key(aggregator, manifest) -> str:
-    keys = {"LEADER": manifest.leader_key, "HELPER": manifest.helper_key}
+    keys = {"LEADER": manifest.keys["leader"], "HELPER": manifest.keys["helper"]}
     return keys[aggregator.role.name].hex()
 
 
@@ -314,4 +314,4 @@ def test_a_helper_put_back_from_any_backup_never_draws_a_second_noise(
         with pytest.raises(Failure) as found:
             attempt()
         assert found.value.status in (403, 404, 410)
-    assert helper.round_key(manifest.run, 0) != manifest.helper_key
+    assert helper.round_key(manifest.run, 0) != manifest.keys["helper"]

@@ -1,4 +1,7 @@
-"""Envelopes: two operators who open them publish what the simulation does."""
+"""Two halves: operators who open and add them publish what the simulation does.
+
+Also `tacit.service.form`: one client, one body.
+"""
 
 import math
 from dataclasses import replace
@@ -9,11 +12,12 @@ import pytest
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.service.federation.envelope import agreed_on, envelope
-from tacit.service.federation.manifest import Manifest, check_manifest
-from tacit.service.federation.sealing import Role, SealedReport, public_key
+from tacit.service.federation.accepted_round import AcceptedRound
+from tacit.service.federation.sealing import Role, SealedReport, body_size, public_key
+from tacit.service.federation.two_halves import TwoHalves
+from tacit.service.manifest import Manifest
 from tacit.transport.channels import RoundContext, channel, shared_sum
-from tacit.transport.messages import Layout, Reports, Slot
+from tacit.transport.messages import Broadcast, Layout, Reports, Slot
 from tacit.transport.shared_sum import from_bytes, published, stream
 from tacit.tree import Symmetric, Tree
 
@@ -26,23 +30,18 @@ CONTEXT = RoundContext(
     most_reports=CLIENTS,
 )
 SHARED = shared_sum(CONTEXT)
-AGREED = agreed_on(SHARED, run=RUN)
+FORM = TwoHalves(SHARED, CONTEXT.layout)
 MANIFEST = Manifest(
     run=RUN,
     round=0,
-    leaf=AGREED.leaf,
-    numbers=AGREED.numbers,
-    steps=AGREED.steps,
-    limit=AGREED.limit,
-    sigma=SHARED.sigma,
+    fields=FORM.fields,
     least_reports=1,
     most_reports=CLIENTS,
     opens=0,
     closes=10,
     broadcast=bytes(32),
-    leader_url="https://leader.example",
-    leader_key=public_key(LEADER),
-    helper_key=public_key(HELPER),
+    url="https://leader.example",
+    keys={"leader": public_key(LEADER), "helper": public_key(HELPER)},
 )
 
 
@@ -55,7 +54,8 @@ def reports() -> Reports:
 
 def test_operators_who_open_envelopes_publish_what_the_simulation_does():
     """Real keys, seeds and seals; every number is equal, not nearly so."""
-    bodies = [envelope(reports().select([i]), SHARED, MANIFEST) for i in range(CLIENTS)]
+    bodies = [FORM.seal(row, MANIFEST) for row in FORM.rows(reports().tree)]
+    assert {*map(len, bodies)} == {FORM.fields.body_bytes}
     leader, helper = np.zeros((2, SHARED.size), np.uint32)
     for body in bodies[::-1]:
         found = SealedReport.read(body, numbers=SHARED.size)
@@ -63,22 +63,16 @@ def test_operators_who_open_envelopes_publish_what_the_simulation_does():
         leader += from_bytes(found.opened(Role.LEADER, LEADER), SHARED.size)
         helper += stream(found.opened(Role.HELPER, HELPER), SHARED.size)
     both = [
-        published(halves, sigma=MANIFEST.sigma, seed=CONTEXT.key.at(role).secret_of())
+        published(halves, sigma=SHARED.sigma, seed=CONTEXT.key.at(role).secret_of())
         for halves, role in ((leader, "leader"), (helper, "helper"))
     ]
     simulated = channel("two_servers").carry([reports()], CONTEXT).total["relations"]
     assert (SHARED.decoded(both)["relations"] == simulated).all()
 
 
-def test_a_manifest_of_the_sum_is_as_agreed():
-    check_manifest(MANIFEST, AGREED, now=5, known={})
-    quiet = replace(MANIFEST, sigma=SHARED.sigma - 1)
-    with pytest.raises(Refused, match="the noise of one operator"):
-        check_manifest(quiet, AGREED, now=5, known={})
-
-
 def test_two_envelopes_of_one_report_have_nothing_in_common():
-    one, other = (envelope(reports().select([0]), SHARED, MANIFEST) for _ in range(2))
+    row = FORM.rows(reports().tree)[0]
+    one, other = (FORM.seal(row, MANIFEST) for _ in range(2))
     assert len(one) == len(other)
     assert one[:32] == other[:32]  # the round
     seeds = {
@@ -88,11 +82,16 @@ def test_two_envelopes_of_one_report_have_nothing_in_common():
     assert len(seeds) == 2
 
 
-def test_an_envelope_has_the_report_of_one_client():
+def test_a_body_has_the_report_of_one_client():
+    broadcast = Broadcast(0, RUN, {})
+    accepted = AcceptedRound(MANIFEST, broadcast, FORM)
+    assert len(accepted.seal(broadcast, reports().select([0]))) == body_size(
+        FORM.row_size
+    )
     with pytest.raises(BadValue, match="25 reports"):
-        envelope(reports(), SHARED, MANIFEST)
+        accepted.seal(broadcast, reports())
 
 
 def test_steps_of_a_manifest_are_whole():
     with pytest.raises(Refused, match=r"0\.5 steps per unit"):
-        agreed_on(replace(SHARED, steps=0.5), run=RUN)
+        TwoHalves(replace(SHARED, steps=0.5), CONTEXT.layout)

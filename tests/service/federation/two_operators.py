@@ -11,9 +11,10 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from service.manifests import changed
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -26,19 +27,16 @@ from tacit.keys import Key
 from tacit.method import Server as MethodServer
 from tacit.plans import Plan
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.manifest import (
-    Manifest,
-    signature,
-    signed,
-    signing_public_key,
-)
 from tacit.service.federation.sealing import (
     Role,
     SealedReport,
+    SumManifest,
     new_private_key,
     public_key,
 )
+from tacit.service.manifest import Manifest, attach_signatures
 from tacit.service.server import Address, Server, listen, serve
+from tacit.service.signed_document import signature, signing_public_key
 from tacit.transport.channels import RoundContext, Sum
 from tacit.transport.codec import encode_broadcast
 from tacit.transport.shared_sum import from_bytes, published, stream
@@ -57,7 +55,7 @@ def invitation_of(name: str, method, plan: Plan, catalog: Catalog) -> Invitation
 class Round:
     """One open round: its manifest, keys, and the reports that came."""
 
-    manifest: Manifest
+    manifest: SumManifest
     message: bytes
     context: RoundContext
     private: dict[Role, bytes]
@@ -95,43 +93,33 @@ class TwoOperators:
         context = method.context(
             self.server, broadcast, self.key.at("round", broadcast.round)
         )
-        shared, message = (
-            self.invitation.shared(broadcast.phase),
-            encode_broadcast(broadcast),
-        )
+        form = self.invitation.form(broadcast.phase)
+        message = encode_broadcast(broadcast)
         private = {role: new_private_key() for role in Role}
         now = int(time.time())
         manifest = Manifest(
             run=self.invitation.run,
             round=broadcast.round,
-            leaf=shared.leaf,
-            numbers=shared.size,
-            steps=int(shared.steps),
-            limit=shared.limit,
-            sigma=shared.sigma,
+            fields=form.fields,
             least_reports=plan.min_contributors,
             most_reports=plan.population,
             opens=now - 10,
             closes=now + WINDOW,
             broadcast=hashlib.sha256(message).digest(),
-            leader_url=self.url,
-            leader_key=public_key(private[Role.LEADER]),
-            helper_key=public_key(private[Role.HELPER]),
+            url=self.url,
+            keys={role.name.lower(): public_key(private[role]) for role in Role},
             previous=self.rounds[-1].manifest.round_id if self.rounds else b"",
         )
-        manifest = replace(manifest, **changes)
+        manifest = changed(manifest, **changes)
         keys = signing or SIGNING
-        sent = signed(
-            manifest,
-            leader=signature(manifest, keys[Role.LEADER]),
-            helper=signature(manifest, keys[Role.HELPER]),
-        )
+        signatures = {r.name.lower(): signature(manifest, keys[r]) for r in Role}
+        sent = attach_signatures(manifest, signatures)
         self.rounds.append(Round(manifest, message, context, private, sent))
         return self.rounds[-1]
 
     def halves(self, round_: Round) -> dict[Role, np.ndarray]:
         """The sums of both operators, without noise."""
-        n = round_.manifest.numbers
+        n = round_.manifest.fields.numbers
         found = {role: np.zeros(n, np.uint32) for role in Role}
         for body in round_.reports.values():
             report = SealedReport.read(body, numbers=n)
@@ -145,14 +133,13 @@ class TwoOperators:
         """Publish with the noise of the simulation's channel, and learn."""
         round_ = self.rounds[-1]
         round_.is_closed = True
-        shared = self.invitation.shared(
-            self.invitation.method.broadcast(self.server).phase
-        )
+        phase = self.invitation.method.broadcast(self.server).phase
+        shared = self.invitation.form(phase).shared
         names = {Role.LEADER: "leader", Role.HELPER: "helper"}
         both = [
             published(
                 halves,
-                sigma=round_.manifest.sigma,
+                sigma=round_.manifest.fields.sigma,
                 seed=round_.context.key.at(names[role]).secret_of(),
             )
             for role, halves in self.halves(round_).items()
@@ -209,7 +196,7 @@ class TwoOperators:
         if round_.is_closed:
             return _error(409, "Closed", "the round is closed")
         try:
-            report = SealedReport.read(body, numbers=round_.manifest.numbers)
+            report = SealedReport.read(body, numbers=round_.manifest.fields.numbers)
             report.opened(Role.LEADER, round_.private[Role.LEADER])
             report.opened(Role.HELPER, round_.private[Role.HELPER])
         except BadMessage as error:

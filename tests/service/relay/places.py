@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 from service.federation.services import ANY, catalog, in_thread
+from service.manifests import changed
 
 from tacit.data.shards import Shards
 from tacit.experiment.settings import Experiment, check_experiment
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
 from tacit.service.federation.stepwise_run import Schedule
+from tacit.service.manifest import Manifest
 from tacit.service.relay.batches import batch_body
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.services import run_of, serve_collector, serve_relay
 from tacit.service.relay.settings import CollectorSettings, RelaySettings
+from tacit.service.relay.uploads import EpochManifest, MessageFields
 from tacit.service.server import Address, listen
 
 ITEMS = 15
@@ -187,18 +189,16 @@ def shards(n: int, items: int = ITEMS) -> Shards:
 def a_manifest(**changes: Any) -> EpochManifest:
     """The manifest of an open epoch of five uploads, or more."""
     now = int(time.time())
-    made = {
-        "run": bytes(range(16)),
-        "round": 0,
-        "report_bytes": 8,
-        "reports_per_user": 3,
-        "least_uploads": 5,
-        "most_uploads": 100,
-        "opens": now - 10,
-        "closes": now + 600,
-        "broadcast": bytes(32),
-        "relay_url": "https://relay.invalid",
-        "collector_key": bytes([7]) * 32,
-        "previous": b"",
-    }
-    return EpochManifest(**{**made, **changes})
+    made = Manifest(
+        run=bytes(range(16)),
+        round=0,
+        fields=MessageFields(8, 3),
+        least_reports=5,
+        most_reports=100,
+        opens=now - 10,
+        closes=now + 600,
+        broadcast=bytes(32),
+        url="https://relay.invalid",
+        keys={"collector": bytes([7]) * 32},
+    )
+    return changed(made, **changes)

@@ -18,18 +18,19 @@ from service.relay.places import Place, a_batch, experiment, shards
 from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.service import hpke
+from tacit.service.federation.accepted_round import accept
 from tacit.service.federation.operator_client import Unknown
 from tacit.service.federation.simulated_clients import SimulatedClients
 from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.http import Failure
-from tacit.service.relay.accepted_epoch import accepted
+from tacit.service.manifest import read_document, read_manifest
 from tacit.service.relay.batches import Closing
 from tacit.service.relay.collector import Collector
-from tacit.service.relay.manifest import read_manifest
-from tacit.service.relay.relay import EpochSigner, Status
+from tacit.service.relay.relay import Status
 from tacit.service.relay.services import _signer
-from tacit.service.relay.uploads import Upload, upload
+from tacit.service.relay.uploads import MessageFields, Upload, upload
 from tacit.service.signed_document import signature
+from tacit.service.signing import Signer
 from tacit.system_errors import DiskError
 
 USERS = 6
@@ -43,15 +44,13 @@ POPULAR = {
 class PlayedRelay:
     """Signs and opens everything, and says of an epoch what it is told to say."""
 
-    signer: EpochSigner
+    signer: Signer
     opened: list[bytes] = field(default_factory=list)
     voided: list[bytes] = field(default_factory=list)
     said: Status = field(default_factory=lambda: Status("open", None))
 
     def sign(self, document: bytes) -> bytes:
-        from tacit.service.relay.manifest import read_document
-
-        return signature(read_document(document), self.signer.key)
+        return signature(read_document(document, MessageFields), self.signer.key)
 
     def open(self, sent: bytes) -> bytes:
         self.opened.append(sent)
@@ -120,17 +119,17 @@ class World:
         """Real uploads of so many clients, as a relay has them."""
         keys = self.place.keys
         read = {name: bytes.fromhex(keys[name]) for name in keys}
-        manifest = read_manifest(self.relay.opened[-1], **read)
+        manifest = read_manifest(self.relay.opened[-1], MessageFields, read)
         message = self.collector.public.broadcasts[manifest.broadcast.hex()]
         known = {0: manifest.previous} if manifest.round else {}
-        epoch = accepted(
+        epoch = accept(
             self.run.invitation, manifest, message, now=manifest.opens, known=known
         )
         many = SimulatedClients(
             "https://a.invalid", self.run.invitation, shards(n), Key.from_os()
         )
         rows = many._computed(epoch, np.arange(n))
-        return [Upload.read(epoch.sealed(row), manifest) for row in rows]
+        return [Upload.read(epoch.form.seal(row, manifest), manifest) for row in rows]
 
     def batches(self, uploads, size=7):
         seals = sorted(one for each in uploads for one in each.sealed)
@@ -283,7 +282,7 @@ def test_what_is_stored_does_not_say_which_messages_came_together(world):
 def test_no_more_is_taken_than_an_epoch_can_have(world):
     """Twice everybody's: a relay that was killed may have left some behind."""
     manifest = world.manifest
-    whole = manifest.most_uploads * manifest.reports_per_user
+    whole = manifest.most_reports * manifest.fields.reports_per_user
     body = a_batch(manifest.round_id, [bytes(56)] * whole)
     for n in range(2):
         assert world.collector.take(bytes([n]) * 16, body) == 201
@@ -507,7 +506,7 @@ class TestClosing:
         assert status(world.close, USERS, some) == 409
 
     def test_no_epoch_has_more_than_everybodys_uploads(self, world):
-        n = world.manifest.most_uploads + 1
+        n = world.manifest.most_reports + 1
         seals = [n.to_bytes(4, "big") * 14 for n in range(6 * n)]
         world.collector.take(bytes(16), a_batch(world.manifest.round_id, seals))
         assert status(world.close, n, {bytes(16): b""}) == 409
@@ -614,7 +613,7 @@ def lies(world, *rows):
     """Uploads of liars beside those of honest clients, in one epoch that is closed."""
     manifest, uploads = world.manifest, world.uploads()
     for row in rows:
-        body = upload([row] * manifest.reports_per_user, manifest)
+        body = upload([row] * manifest.fields.reports_per_user, manifest)
         uploads.append(Upload.read(body, manifest))
     batches = world.batches(uploads)
     for one in batches.items():
@@ -707,18 +706,18 @@ def test_the_key_of_an_epoch_is_its_owners_alone_and_new_each_time(world):
     folder = world.place.folder / "collector" / "keys"
     [one] = [p for p in folder.glob("*.key") if p.name != "signing.key"]
     assert stat.S_IMODE(one.stat().st_mode) == 0o600
-    assert hpke.public_key(one.read_bytes()) == world.manifest.collector_key
-    first = world.manifest.collector_key
+    assert hpke.public_key(one.read_bytes()) == world.manifest.keys["collector"]
+    first = world.manifest.keys["collector"]
     world.all_of()
     world.step_to("done")
     world.collector.step()
     world.step_to("open")
-    assert world.manifest.collector_key != first
+    assert world.manifest.keys["collector"] != first
 
 
 def test_the_plan_reaches_the_relay_by_the_manifest(world):
     assert (
-        world.manifest.least_uploads == world.run.invitation.plan.min_contributors == 5
+        world.manifest.least_reports == world.run.invitation.plan.min_contributors == 5
     )
 
 

@@ -6,7 +6,7 @@ for bit. A sum of floats depends on the order in its last bits, so there the col
 model is that of the same messages in the collector's order, bit for bit, and that of
 the simulation but for rounding.
 
-Also `tacit.service.federation.wires`: the same clients speak over either channel.
+Also `tacit.service.form`: the same clients speak over either channel.
 """
 
 import itertools
@@ -125,7 +125,8 @@ def played(run, held, key, *, chunk=None):
         delivery = Shuffle().carry([Reports(tree)], context)
         by_shuffle = made.method.aggregate(server, delivery, context)
         form = run.form(server)
-        sorted_ = form.tree(in_order(form.rows(tree)))
+        rows = form.rows(tree).reshape(-1, form.message_bytes)
+        sorted_ = form.tree(in_order(rows))
         exact = made.method.aggregate(server, Unlinked(sorted_, len(tree)), context)
         server = exact
         yield exact, by_shuffle

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.errors import BadMessage, BadValue, Refused
+from tacit.errors import BadMessage, Refused
 from tacit.keys import Key
 from tacit.service.relay.messages import MessageForm, in_order
 from tacit.transport.channels import RoundContext, Shuffle
@@ -27,6 +27,11 @@ MATRIX = MessageForm(
 )
 
 
+def flat_rows(form: MessageForm, tree: Tree):
+    """The messages of all clients, one after the other."""
+    return form.rows(tree).reshape(-1, form.message_bytes)
+
+
 def votes(n: int, seed: int = 0) -> Tree:
     draw = np.random.default_rng(seed)
     return Tree.dense(votes=draw.integers(-9, 9, (n, 6), dtype=np.int32))
@@ -41,7 +46,7 @@ def test_lengths_follow_from_the_layout():
 @given(st.integers(1, 5), st.integers(0, 100))
 def test_messages_are_those_that_the_channel_delivers(n, seed):
     tree = votes(n, seed)
-    found = VOTES.tree(VOTES.rows(tree))["votes"]
+    found = VOTES.tree(flat_rows(VOTES, tree))["votes"]
     context = RoundContext(VOTES.layout, Key.from_seed(0))
     delivered = Shuffle().carry([Reports(tree)], context).messages["votes"]
     assert sorted(found.tolist()) == sorted(delivered.tolist())
@@ -54,7 +59,7 @@ def test_an_uncut_report_is_one_message():
         b=np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
         c=np.array([[True], [False]]),
     )
-    found = WHOLE.tree(WHOLE.rows(tree))
+    found = WHOLE.tree(flat_rows(WHOLE, tree))
     for name in "abc":
         np.testing.assert_array_equal(found[name], tree[name])
         assert found[name].dtype == tree[name].dtype
@@ -66,18 +71,19 @@ def test_the_axis_of_messages_may_be_any():
         m=draw.normal(size=(4, 2, 5)),
         n=draw.integers(-5, 5, (4, 3, 5), dtype=np.int16),
     )
-    found = MATRIX.tree(MATRIX.rows(tree))
+    found = MATRIX.tree(flat_rows(MATRIX, tree))
     np.testing.assert_array_equal(found["m"][7], tree["m"][1, :, 2])
     np.testing.assert_array_equal(found["n"][7], tree["n"][1, :, 2])
 
 
 def test_numbers_that_would_spoil_a_sum_are_not_sound():
-    good = WHOLE.rows(
+    good = flat_rows(
+        WHOLE,
         Tree.dense(
             a=np.zeros((5, 2, 2), np.uint8),
             b=np.zeros((5, 3), np.float32),
             c=np.zeros((5, 1), bool),
-        )
+        ),
     )
     assert WHOLE.sound(good).all()
     bad = good.copy()
@@ -88,16 +94,9 @@ def test_numbers_that_would_spoil_a_sum_are_not_sound():
     assert WHOLE.sound(bad).tolist() == [False, False, False, False, True]
 
 
-def test_an_upload_is_of_one_client():
-    with pytest.raises(BadValue, match="2 reports"):
-        VOTES.messages(Reports(votes(2)))
-    found = VOTES.messages(Reports(votes(1)))
-    assert [len(one) for one in found] == [8] * 6
-
-
 def test_other_reports_and_lengths_are_refused():
     with pytest.raises(BadMessage, match="declared"):
-        VOTES.rows(Tree.dense(votes=np.zeros((1, 5), np.int32)))
+        flat_rows(VOTES, Tree.dense(votes=np.zeros((1, 5), np.int32)))
     with pytest.raises(BadMessage, match="8"):
         VOTES.tree(np.zeros((2, 9), np.uint8))
     with pytest.raises(Refused, match="must agree"):
@@ -110,5 +109,5 @@ def test_other_reports_and_lengths_are_refused():
 
 @given(st.permutations(range(12)))
 def test_sorted_messages_do_not_tell_in_which_order_they_came(order):
-    rows = VOTES.rows(votes(2))
+    rows = flat_rows(VOTES, votes(2))
     np.testing.assert_array_equal(in_order(rows[list(order)]), in_order(rows))

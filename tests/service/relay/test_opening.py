@@ -18,7 +18,9 @@ MANIFEST = a_manifest(collector_key=hpke.public_key(PRIVATE))
 FORM = MessageForm(Layout({"votes": Slot("int32", (3,))}, split_axis=0))
 
 
-def sealed(vote: int, *, key=MANIFEST.collector_key, epoch=MANIFEST.round_id) -> bytes:
+def sealed(
+    vote: int, *, key=MANIFEST.keys["collector"], epoch=MANIFEST.round_id
+) -> bytes:
     text = vote.to_bytes(4, "little", signed=True) + bytes(4)
     return hpke.sealed(text, key, seal_info(epoch))
 
@@ -57,7 +59,7 @@ def test_equal_messages_of_two_clients_count_twice(tmp_path):
 def test_what_does_not_open_or_is_no_message_is_left_out(tmp_path):
     other = hpke.public_key(bytes([8]) * 32)
     padded = hpke.sealed(
-        bytes(7) + b"\1", MANIFEST.collector_key, seal_info(MANIFEST.round_id)
+        bytes(7) + b"\1", MANIFEST.keys["collector"], seal_info(MANIFEST.round_id)
     )
     harmed = sealed(3)
     bad = [

@@ -12,10 +12,10 @@ from service.relay.places import QUICK, a_manifest
 from tacit.service import hpke
 from tacit.service.federation.tickets import ticket_digest
 from tacit.service.http import Failure
+from tacit.service.manifest import attach_signatures
 from tacit.service.relay import batches, relay
 from tacit.service.relay.batches import batch_messages
-from tacit.service.relay.manifest import signed
-from tacit.service.relay.relay import Arrived, EpochSigner, Relay, RelayLimits
+from tacit.service.relay.relay import Arrived, Relay, RelayLimits
 from tacit.service.relay.relay_store import (
     FILE_NAME,
     FOLDER_NAME,
@@ -23,12 +23,13 @@ from tacit.service.relay.relay_store import (
     RelayStore,
     upload_counts,
 )
-from tacit.service.relay.uploads import Upload, sealed_size, upload, upload_size
+from tacit.service.relay.uploads import Upload, upload
 from tacit.service.signed_document import signature, signing_public_key
+from tacit.service.signing import Signer
 
 KEYS = {"relay": bytes([1]) * 32, "collector": bytes([2]) * 32}
 PUBLIC = {name: signing_public_key(key) for name, key in KEYS.items()}
-SIGNER = EpochSigner(KEYS["relay"], PUBLIC["relay"], PUBLIC["collector"])
+SIGNER = Signer(KEYS["relay"], PUBLIC)
 PRIVATE = bytes([9]) * 32
 
 
@@ -60,13 +61,15 @@ class World:
     def open(self, manifest):
         own = self.relay.sign(manifest.document())
         other = signature(manifest, KEYS["collector"])
-        return self.relay.open(signed(manifest, relay=own, collector=other))
+        return self.relay.open(
+            attach_signatures(manifest, {"relay": own, "collector": other})
+        )
 
     def upload(self, user=0, ticket=b""):
-        size = self.manifest.report_bytes
+        size = self.manifest.fields.report_bytes
         messages = [
             user.to_bytes(4, "little") + bytes([n]) + bytes(size - 5)
-            for n in range(self.manifest.reports_per_user)
+            for n in range(self.manifest.fields.reports_per_user)
         ]
         body = upload(messages, self.manifest)
         return Arrived(Upload.read(body, self.manifest), ticket)
@@ -83,7 +86,7 @@ class World:
         return [*self.relay.batches(row)]
 
     def messages(self, batches):
-        size = sealed_size(self.manifest)
+        size = self.manifest.fields.sealed_bytes
         return [
             one
             for _, body in batches
@@ -180,7 +183,7 @@ def test_after_the_window_a_random_delay_passes(tmp_path):
 
 
 def test_when_everybody_has_reported_there_is_nothing_to_wait_for(tmp_path):
-    world = World(tmp_path, most_uploads=6)
+    world = World(tmp_path, most_reports=6)
     world.admit(*(world.upload(user) for user in range(6)))
     assert world.admit(world.upload(7)) == [409]
     assert world.relay.decide() == [world.manifest.round_id]
@@ -261,7 +264,7 @@ class TestShuffle:
         Of 400 uploads of 3 messages, the places of two messages of one upload are as
         far apart as any two, and places do not grow with arrival.
         """
-        world = World(tmp_path, most_uploads=400)
+        world = World(tmp_path, most_reports=400)
         kept = [world.upload(user) for user in range(400)]
         for i in range(0, 400, 5):
             world.admit(*kept[i : i + 5])
@@ -472,7 +475,7 @@ class TestEpochs:
         """When the last upload came would be told by forwarding at once."""
         monkeypatch.setattr(relay._chance, "uniform", lambda low, high: high)
         limits = RelayLimits(most_delay=30.0, free_bytes=0, needs_tickets=False)
-        world = World(tmp_path, limits=limits, most_uploads=6)
+        world = World(tmp_path, limits=limits, most_reports=6)
         epoch = world.manifest.round_id
         world.admit(*(world.upload(user) for user in range(6)))
         if restarts:
@@ -499,8 +502,8 @@ class TestEpochs:
     @pytest.mark.parametrize(
         ("changes", "said"),
         [
-            ({"least_uploads": 1}, "n_min is 1, at least 2"),
-            ({"most_uploads": 10**9}, "n_max"),
+            ({"least_reports": 1}, "n_min is 1, at least 2"),
+            ({"most_reports": 10**9}, "n_max"),
             ({"report_bytes": 2**24}, "an upload"),
             ({"needs_tickets": True}, "tickets is asked for, and this relay has not"),
         ],
@@ -515,8 +518,11 @@ class TestEpochs:
         made = a_manifest(round=1, previous=world.manifest.round_id)
         own = world.relay.sign(made.document())
         for sent in (
-            signed(made, relay=own, collector=own),
-            signed(made, relay=bytes(64), collector=signature(made, KEYS["collector"])),
+            attach_signatures(made, {"relay": own, "collector": own}),
+            attach_signatures(
+                made,
+                {"relay": bytes(64), "collector": signature(made, KEYS["collector"])},
+            ),
         ):
             with pytest.raises(Failure, match="has not signed") as caught:
                 world.relay.open(sent)
@@ -572,15 +578,15 @@ class TestEpochs:
         assert not any(world.rows(table) for table in OF_AN_EPOCH)
 
     def test_the_largest_upload_is_that_of_the_open_epochs(self, world):
-        size = upload_size(world.manifest)
+        size = world.manifest.fields.body_bytes
         assert world.relay.largest == size
         larger = a_manifest(
             round=1, previous=world.manifest.round_id, reports_per_user=9
         )
         world.open(larger)
-        assert world.relay.largest == upload_size(larger) > size
+        assert world.relay.largest == larger.fields.body_bytes > size
         world.again()
-        assert world.relay.largest == upload_size(larger)
+        assert world.relay.largest == larger.fields.body_bytes
         world.relay.void(larger.round_id)
         assert world.relay.largest == size
         world.admit(*(world.upload(user) for user in range(6)))

@@ -10,11 +10,11 @@ import pytest
 from service.relay.places import QUICK, Place, both, experiment, patiently
 
 from tacit.service.federation.tickets import hand_out
-from tacit.service.relay.manifest import read_manifest
+from tacit.service.manifest import read_manifest
 from tacit.service.relay.relay import RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.relay_store import FILE_NAME, RelayStore
-from tacit.service.relay.uploads import upload, upload_size
+from tacit.service.relay.uploads import MessageFields, upload
 
 CANARY = "canary-5f3a"
 
@@ -26,17 +26,17 @@ class World:
         self.place, self.urls = place, urls
         keys = {name: bytes.fromhex(key) for name, key in place.keys.items()}
         sent = patiently(self._sent)
-        self.manifest = read_manifest(sent, **keys)
+        self.manifest = read_manifest(sent, MessageFields, keys)
 
     def _sent(self):
         found = httpx.get(f"{self.urls.public}/v1/manifest")
         return found.content if found.status_code == 200 else None
 
     def body(self, n=0):
-        size = self.manifest.report_bytes
+        size = self.manifest.fields.report_bytes
         messages = [
             bytes([n, i]) + bytes(size - 2)
-            for i in range(self.manifest.reports_per_user)
+            for i in range(self.manifest.fields.reports_per_user)
         ]
         return upload(messages, self.manifest)
 
@@ -57,7 +57,7 @@ def world(tmp_path):
 
 def test_kept_then_known(world):
     body = world.body()
-    assert len(body) == upload_size(world.manifest)
+    assert len(body) == world.manifest.fields.body_bytes
     first = world.post(body)
     assert (first.status_code, first.json()) == (202, {"stored": 6})
     assert world.post(body).status_code == 200
@@ -103,7 +103,7 @@ def test_a_ticket_is_spent_by_one_upload(tmp_path):
     run = place.run(experiment(privacy={"counted_by": "tickets"}))
     with both(place, run, relay={"limits": limits}) as urls:
         world = World(place, urls)
-        assert world.manifest.needs_tickets
+        assert world.manifest.fields.needs_tickets
         one, two = hand_out(tmp_path / "relay", 2, file_name=FILE_NAME)
         body = world.body()
         assert world.post(body).status_code == 401

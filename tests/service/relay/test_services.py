@@ -147,7 +147,8 @@ def test_while_the_collector_is_away_the_relay_takes_and_keeps(tmp_path):
         with in_thread(serve_collector, collector, run):
             many = SimulatedClients(public, run.invitation, shards(12), Key.from_os())
             found = patiently(many._round)
-        body = [found.sealed(row) for row in many._computed(found, range(12))]
+        rows = many._computed(found, range(12))
+        body = [found.form.seal(row, found.manifest) for row in rows]
         for one in body:
             assert httpx.post(f"{reports}/v1/reports", content=one).status_code == 202
         with in_thread(serve_collector, collector, run):

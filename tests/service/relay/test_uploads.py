@@ -9,9 +9,7 @@ from tacit.service.relay.uploads import (
     Upload,
     epoch_of,
     seal_info,
-    sealed_size,
     upload,
-    upload_size,
 )
 
 PRIVATE = bytes([9]) * 32
@@ -21,7 +19,7 @@ MESSAGES = [bytes([n]) * 8 for n in range(3)]
 
 def test_every_message_has_an_envelope_of_its_own():
     body = upload(MESSAGES, MANIFEST)
-    assert len(body) == upload_size(MANIFEST) == 4 + 32 + 2 + 3 * (8 + 48) + 2
+    assert len(body) == MANIFEST.fields.body_bytes == 4 + 32 + 2 + 3 * (8 + 48) + 2
     found = Upload.read(body, MANIFEST)
     info = seal_info(MANIFEST.round_id)
     opened = [hpke.opened(one, PRIVATE, info) for one in found.sealed]
@@ -48,7 +46,7 @@ def test_messages_are_sealed_in_random_order():
 
 def test_a_seal_opens_in_no_other_epoch():
     sealed = Upload.read(upload(MESSAGES, MANIFEST), MANIFEST).sealed[0]
-    other = a_manifest(collector_key=MANIFEST.collector_key, least_uploads=4)
+    other = a_manifest(collector_key=MANIFEST.keys["collector"], least_reports=4)
     with pytest.raises(BadMessage, match="sealed otherwise"):
         hpke.opened(sealed, PRIVATE, seal_info(other.round_id))
 
@@ -77,7 +75,7 @@ def test_nothing_else_is_an_upload(body, said):
 
 def test_a_message_twice_is_refused():
     body = upload(MESSAGES, MANIFEST)
-    size = sealed_size(MANIFEST)
+    size = MANIFEST.fields.sealed_bytes
     twice = body[:38] + body[38 : 38 + size] * 2 + body[38 + 2 * size :]
     with pytest.raises(BadMessage, match="twice"):
         Upload.read(twice, MANIFEST)

@@ -1,8 +1,8 @@
 """A sum over two servers between real machines: messages, services, clients.
 
-messages      sealing            a half of a report that one operator alone can open
-              manifest           what a round is, signed by both operators
-              envelope           a client's protected report as the two sealed halves
+messages      sealing            a half of a report that one operator alone can open;
+                                 the fields of a round's manifest
+              two_halves         a client's protected report as the two sealed halves
               seed_batches       what the two operators tell each other, and their sums
               invitation         what a client agrees to when it joins
               rotation           new signing keys, signed by the old ones

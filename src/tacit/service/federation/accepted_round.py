@@ -1,10 +1,12 @@
 """A round that a client has nothing against, and the envelope of its report.
 
     invitation   what the client agreed to
-    manifest     what both operators signed for this round
-    broadcast    the bytes that everybody is sent, named by the manifest
+    manifest     what all operators signed for this round
+    broadcast    the bytes that all clients are sent, named by the manifest
 
 The three are compared before a history is touched, so a refusal says nothing about it.
+A minimum below the agreed one is refused, because the statement that the client agreed
+to is for that many contributors; so is one below the client's own floor, if it has one.
 """
 
 from __future__ import annotations
@@ -13,47 +15,35 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tacit.errors import BadMessage, Refused
-from tacit.service.federation.envelope import envelope, sealed_row
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.manifest import Manifest, check_manifest
+from tacit.service.form import Form
+from tacit.service.manifest import AnyManifest
 from tacit.text import nth_round
 from tacit.transport.codec import decode_broadcast
 from tacit.transport.messages import Broadcast, Reports
-from tacit.transport.shared_sum import SharedSum
-from tacit.tree import Array, Tree
 
 
 @dataclass(frozen=True, eq=False)
 class AcceptedRound:
-    """What was compared, and the whole numbers of the round that follow from it."""
+    """A manifest and a broadcast as agreed, and the form of reports that follows."""
 
-    manifest: Manifest
-    message: bytes
+    manifest: AnyManifest
     broadcast: Broadcast
-    shared: SharedSum
+    form: Form
 
     @property
     def question(self) -> bytes:
         """The round_id: another manifest for the same broadcast asks something else."""
-        return self.manifest.round_id
+        round_id: bytes = self.manifest.round_id
+        return round_id
 
     def seal(self, broadcast: Broadcast, reports: Reports) -> bytes:
-        """One client's report in two halves, each sealed to one operator."""
-        return envelope(reports, self.shared, self.manifest)
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers one client's report has."""
-        return self.shared.size
-
-    def rows(self, tree: Tree) -> Array:
-        """The reports of several clients in whole steps, one row per client."""
-        return self.shared.encoded(tree)
-
-    def sealed(self, row: Array) -> bytes:
-        """The two sealed halves of one client's row."""
-        return sealed_row(row, self.manifest)
+        """The body that one client sends, with fresh randomness."""
+        if len(reports) != 1:
+            raise BadValue(f"{len(reports)} reports; a body has that of one client")
+        [row] = self.form.rows(reports.tree)
+        return self.form.seal(row, self.manifest)
 
 
 def checked_broadcast(
@@ -89,30 +79,30 @@ def refuse_below(least: int | None, found: int) -> None:
         )
 
 
-def accepted(
+def accept(
     invitation: Invitation,
-    manifest: Manifest,
+    manifest: AnyManifest,
     message: bytes,
     *,
     now: int,
     known: Mapping[int, bytes],
     least: int | None = None,
 ) -> AcceptedRound:
-    """The round, if it is as agreed; `known` as in `check_manifest`.
+    """The round, if it is as agreed; `known` as in `Manifest.check`.
 
-    The manifest was read with the keys of both operators. `least` is the client's own
+    The manifest was read with the keys of all operators. `least` is the client's own
     floor for the minimum of a round, if it has one.
     """
     refuse_below(least, manifest.least_reports)
     broadcast = checked_broadcast(
         invitation, message, manifest.broadcast, round=manifest.round
     )
-    if manifest.least_reports < invitation.least_reports:
-        raise Refused(
-            f"the round would be published with {manifest.least_reports:,} reports, "
-            f"agreed are {invitation.least_reports:,} at least"
-        )
-    agreed = invitation.agreed(broadcast.phase)
-    check_manifest(manifest, agreed, now=now, known=known)
-    shared = invitation.shared(broadcast.phase)
-    return AcceptedRound(manifest, message, broadcast, shared)
+    form = invitation.form(broadcast.phase)
+    manifest.check(
+        run=invitation.run,
+        least_reports=invitation.least_reports,
+        agreed=form.fields,
+        now=now,
+        known=known,
+    )
+    return AcceptedRound(manifest, broadcast, form)

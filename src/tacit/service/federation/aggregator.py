@@ -35,20 +35,15 @@ import numpy as np
 
 from tacit import check
 from tacit.cipher import SECRET_BYTES
-from tacit.errors import BadMessage, BadValue, Refused, Unanswered
-from tacit.service.federation.manifest import (
-    Manifest,
-    read_document,
-    read_manifest,
-    signature,
-    signing_public_key,
-)
+from tacit.errors import BadMessage, Refused, Unanswered
 from tacit.service.federation.sealing import (
     ID_BYTES,
     SEED_BYTES,
     Opener,
     Role,
     SealedReport,
+    SumFields,
+    SumManifest,
     new_private_key,
     public_key,
 )
@@ -65,8 +60,11 @@ from tacit.service.federation.store import (
 )
 from tacit.service.federation.tickets import is_handed_out, ticket_digest
 from tacit.service.http import Failure
+from tacit.service.signed_document import signature
 from tacit.service.signing import (
     DAY,
+    Signer,
+    read_unsigned,
     refuse_fork,
     refuse_gap,
     refuse_limits,
@@ -117,12 +115,13 @@ class Limits:
         )
         check.count(most_window=self.most_window)
 
-    def check(self, manifest: Manifest, now: float) -> None:
+    def check(self, manifest: SumManifest, now: float) -> None:
         """Refuse a manifest that passes a limit."""
+        noise = manifest.fields.multiplier
         verdicts = {
             "sigma over the root of limit": (
-                manifest.multiplier >= self.least_multiplier * (1 - 1e-9),
-                f"{manifest.multiplier:.6g}, at least {self.least_multiplier:.6g}",
+                noise >= self.least_multiplier * (1 - 1e-9),
+                f"{noise:.6g}, at least {self.least_multiplier:.6g}",
             ),
             "n_min": (
                 manifest.least_reports >= self.least_reports,
@@ -136,26 +135,11 @@ class Limits:
                 manifest, now, least=self.least_window, most=self.most_window
             ),
             "d": (
-                manifest.numbers <= self.most_numbers,
-                f"{manifest.numbers:,}, at most {self.most_numbers:,}",
+                manifest.fields.numbers <= self.most_numbers,
+                f"{manifest.fields.numbers:,}, at most {self.most_numbers:,}",
             ),
         }
         refuse_limits("operator", verdicts)
-
-
-@dataclass(frozen=True)
-class Signer:
-    """An operator's own signing key, and the public ones of both operators."""
-
-    key: bytes = field(repr=False)
-    leader: bytes
-    helper: bytes
-
-    def __post_init__(self) -> None:
-        if signing_public_key(self.key) not in (self.leader, self.helper):
-            raise BadValue("the signing key is neither the leader's nor the helper's")
-        if self.leader == self.helper:
-            raise BadValue("both operators have one signing key: they are one operator")
 
 
 @dataclass
@@ -215,7 +199,7 @@ class Aggregator:
         self._open: dict[bytes, _OpenRound] = {}
         # Of every round, for a thread that must not touch the file: its manifest, or
         # that it is over.
-        self._known: dict[bytes, Manifest | Failure] = {}
+        self._known: dict[bytes, SumManifest | Failure] = {}
         self.expire()
         for row in store.rounds():
             is_begun = row.state in (OPEN, CLOSING)
@@ -238,7 +222,7 @@ class Aggregator:
 
     def sign(self, document: bytes) -> bytes:
         """The signature of this operator, on what its own limits allow."""
-        manifest = _read(document)
+        manifest = read_unsigned(document, SumFields)
         known = self.store.round_of(manifest.run, manifest.round)
         is_known = known is not None and known.id == manifest.round_id
         self._check_own(manifest)
@@ -246,7 +230,7 @@ class Aggregator:
         self.limits.check(manifest, manifest.opens if is_known else self.clock())
         refuse_gap(manifest, self.store.round_of(manifest.run, manifest.round - 1))
         if known is not None and not is_known:
-            is_over = read_document(known.document).closes <= self.clock()
+            is_over = known.manifest.closes <= self.clock()
             refuse_fork(manifest, may_be_replaced=known.state == SIGNED and is_over)
         if not is_known:
             row = (manifest.round_id, manifest.run, manifest.round, document, SIGNED)
@@ -262,12 +246,7 @@ class Aggregator:
 
     def open(self, sent: bytes) -> bytes:
         """Open the round of a manifest that both have signed; its id."""
-        try:
-            manifest = read_manifest(
-                sent, leader=self.signer.leader, helper=self.signer.helper
-            )
-        except BadMessage as error:
-            raise Failure(403, "Signature", str(error)) from None
+        manifest = self.signer.read(sent, SumFields)
         row = self.store.round(manifest.round_id)
         if row is None:
             said = "this operator has not signed that round; ask it to sign first"
@@ -279,38 +258,38 @@ class Aggregator:
             with self.store.changing() as file:
                 file.execute("UPDATE rounds SET state = ? WHERE id = ?", (OPEN, row.id))
                 if self.role is Role.LEADER:
-                    empty = bytes(4 * manifest.numbers)
+                    empty = bytes(4 * manifest.fields.numbers)
                     file.execute("INSERT INTO totals VALUES (?, ?, 0)", (row.id, empty))
             self._open[row.id] = self._opened(row)
             self._note(self._row(row.id))
         return row.id
 
-    def _check_own(self, manifest: Manifest) -> None:
+    def _check_own(self, manifest: SumManifest) -> None:
         """Refuse a manifest with a key that is not this operator's for the round."""
         is_leader = self.role is Role.LEADER
-        given = manifest.leader_key if is_leader else manifest.helper_key
-        if given != self.store.public_key(manifest.run, manifest.round):
+        own = manifest.keys["leader" if is_leader else "helper"]
+        if own != self.store.public_key(manifest.run, manifest.round):
             said = "the manifest has another key than this operator made for the round"
             raise Failure(403, "Key", said)
         if is_leader:
-            refuse_url("leader", manifest.leader_url, self.url)
+            refuse_url("leader", manifest.url, self.url)
         refuse_past(manifest, self.clock())
 
     def _opened(self, row: RoundRow) -> _OpenRound:
-        manifest = read_document(row.document)
+        manifest = row.manifest
         key = self.store.private_key(row.run, row.number)
         found = _OpenRound(manifest, Opener(self.role, row.id, key))
         if self.role is Role.LEADER:
             query = "SELECT halves, reports FROM totals WHERE round = ?"
             [(halves, n)] = self.store.file.execute(query, (row.id,))
-            found.halves, found.reports = from_bytes(halves, manifest.numbers), n
+            found.halves, found.reports = from_bytes(halves, manifest.fields.numbers), n
         else:
             query = "SELECT sum(reports) FROM batches WHERE round = ?"
             [(n,)] = self.store.file.execute(query, (row.id,))
             found.reports = n or 0
         return found
 
-    def known(self, round_id: bytes) -> Manifest:
+    def known(self, round_id: bytes) -> SumManifest:
         """The manifest of a round that is open or closed; refuses any other.
 
         It may be called from any thread.
@@ -326,7 +305,7 @@ class Aggregator:
         if row.state in (DELETED, VOID):
             self._known[row.id] = _gone(row)
         elif row.state != SIGNED:
-            self._known[row.id] = read_document(row.document)
+            self._known[row.id] = row.manifest
 
     def status(self, round_id: bytes) -> tuple[str, int]:
         """The state of a round, and how many reports were counted; 404 if unknown."""
@@ -431,7 +410,7 @@ class Aggregator:
         Each half is added as soon as it is open: one at a time is in memory.
         """
         opened: list[int] = []
-        total = np.zeros(found.manifest.numbers, np.uint32)
+        total = np.zeros(found.manifest.fields.numbers, np.uint32)
         room = found.manifest.most_reports - found.reports
         for i in admitted:
             try:
@@ -449,7 +428,7 @@ class Aggregator:
     @staticmethod
     def _half(found: _OpenRound, upload: Upload) -> Numbers:
         text = found.opener(upload.report.for_leader, upload.id)
-        return from_bytes(text, found.manifest.numbers)
+        return from_bytes(text, found.manifest.fields.numbers)
 
     def _count(
         self,
@@ -652,27 +631,27 @@ class Aggregator:
             query = "SELECT * FROM rounds WHERE id = ?"
             [row] = (RoundRow(*one) for one in file.execute(query, (round_id,)))
             assert row.noise is not None  # of a round that is closing
-            manifest, chosen = read_document(row.document), row.chosen or b""
+            manifest, chosen = row.manifest, row.chosen or b""
             if self.role is Role.LEADER:
                 query = "SELECT halves FROM totals WHERE round = ?"
                 [(halves,)] = file.execute(query, (round_id,))
-                total = from_bytes(halves, manifest.numbers)
+                total = from_bytes(halves, manifest.fields.numbers)
             else:
                 total = self._helpers_sum(file, row, manifest)
         finally:
             file.close()
-        made = to_bytes(published(total, sigma=manifest.sigma, seed=row.noise))
+        made = to_bytes(published(total, sigma=manifest.fields.sigma, seed=row.noise))
         if self.role is Role.LEADER:
             return Closing(tuple(_batch_ids(chosen)), made).body()
         return made
 
     def _helpers_sum(
-        self, file: sqlite3.Connection, row: RoundRow, manifest: Manifest
+        self, file: sqlite3.Connection, row: RoundRow, manifest: SumManifest
     ) -> Numbers:
         """The sum of the streams of all chosen seeds, one at a time."""
         key = self.store.private_key(row.run, row.number)
         opener = Opener(Role.HELPER, row.id, key)
-        total = np.zeros(manifest.numbers, np.uint32)
+        total = np.zeros(manifest.fields.numbers, np.uint32)
         query = "SELECT report, sealed FROM seeds WHERE round = ? AND batch = ?"
         for batch in _batch_ids(row.chosen or b""):
             for report_id, sealed in file.execute(query, (row.id, batch)):
@@ -725,7 +704,7 @@ class Aggregator:
         A coordinator that is gone would otherwise leave keys and halves here for ever.
         """
         for row in self.store.rounds():
-            closes = read_document(row.document).closes
+            closes = row.manifest.closes
             is_late = self.clock() > closes + self.limits.most_wait
             if is_late and row.state not in (DELETED, VOID):
                 self.delete(row.id)
@@ -741,17 +720,10 @@ class Aggregator:
 class _OpenRound:
     """An open round in memory: what every batch needs."""
 
-    manifest: Manifest
+    manifest: SumManifest
     opener: Opener = field(repr=False)
     halves: Numbers = field(default_factory=lambda: np.zeros(0, np.uint32), repr=False)
     reports: int = 0
-
-
-def _read(document: bytes) -> Manifest:
-    try:
-        return read_document(document)
-    except BadMessage as error:
-        raise Failure(400, "BadMessage", str(error)) from None
 
 
 def _seed_batch(body: bytes) -> SeedBatch:

@@ -45,18 +45,19 @@ from tacit.runtime.client import Client
 from tacit.runtime.ledger import statements
 from tacit.sampling import Once
 from tacit.service.client import Connection
+from tacit.service.federation.accepted_round import accept
 from tacit.service.federation.client_folder import ClientFolder, Membership, SeenRound
 from tacit.service.federation.exchange import Exchange, Fate
 from tacit.service.federation.history import History, refuse_without_slates
 from tacit.service.federation.invitation import MOST_BYTES as MOST_INVITATION
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.manifest import MOST_BYTES, SIGNATURE_BYTES
 from tacit.service.federation.new_items import MOST_BYTES as MOST_NEW_ITEMS
 from tacit.service.federation.new_items import read_new_items
 from tacit.service.federation.rotation import MOST_BYTES as MOST_ROTATIONS
 from tacit.service.federation.rotation import SigningKeys, followed
-from tacit.service.federation.wires import AnyManifest, wire_of
+from tacit.service.manifest import AnyManifest, read_document, read_manifest
 from tacit.service.model_document import ModelDocument
+from tacit.service.signed_document import MOST_BYTES, SIGNATURE_BYTES
 from tacit.service.urls import checked_url
 from tacit.serving.new_items import NewItem, content_names, items_of, with_new_items
 from tacit.serving.recommender import Recommendation
@@ -153,7 +154,7 @@ class FederationClient:
         is_trial = self.invitation.one_machine
         self.spread = 0.0 if is_trial and spread is None else spread
         self.tries = tries
-        self._wire = wire_of(self.invitation)
+        self._form = self.invitation.form_class
         with ExitStack() as made:
             self._exchange = made.enter_context(Exchange(seconds=seconds))
             self._client = _client(self.folder, self.membership, self.invitation)
@@ -368,7 +369,7 @@ class FederationClient:
 
     def _answered(self, manifest: AnyManifest, *, now: bool) -> Outcome:
         """Compare, note, compute and keep; then send, if it is time."""
-        _refuse_bad_url(manifest.send_to)
+        _refuse_bad_url(manifest.url)
         message = self._get(
             f"/v1/broadcast/{manifest.broadcast.hex()}",
             most=self.invitation.agreement.most_bytes,
@@ -379,7 +380,7 @@ class FederationClient:
                 f"{nth_round(manifest.round)}"
             )
         self._catch_up(manifest)
-        round_ = self._wire.accepted(
+        round_ = accept(
             self.invitation,
             manifest,
             message,
@@ -416,9 +417,7 @@ class FederationClient:
         due = clock + _chance.uniform(0.0, span)
         rest = _LAST_SHARE / (1 - _LAST_SHARE) * span  # the last share of the window
         look = clock + span + _chance.uniform(0.0, rest)
-        return SeenRound(
-            manifest.round_id, manifest.send_to, manifest.closes, due, look
-        )
+        return SeenRound(manifest.round_id, manifest.url, manifest.closes, due, look)
 
     def _note(self, rounds: dict[int, SeenRound]) -> None:
         after = self.membership.having_seen(rounds)
@@ -511,8 +510,8 @@ class FederationClient:
             answer = self._exchange.post_report(
                 leader,
                 report,
-                path=self._wire.path(seen.id),
-                content_type=self._wire.content_type,
+                path=self._form.path.format(seen.id.hex()),
+                content_type=self._form.content_type,
                 ticket=self.membership.ticket,
             )
             if answer.fate is not Fate.AGAIN:
@@ -532,7 +531,7 @@ class FederationClient:
         self._client.finished(number, arrived=arrived)
         if arrived:
             return Outcome(
-                Kind.SENT, f"{nth_round(number)}: {self._wire.taken}", number
+                Kind.SENT, f"{nth_round(number)}: {self._form.taken}", number
             )
         kind = Kind.DROPPED if answer.fate is Fate.DROPPED else Kind.GIVEN_UP
         said = (
@@ -553,15 +552,19 @@ class FederationClient:
             return None
         keys = self.membership.keys
         try:
-            found = self._wire.read_manifest(sent, keys)
+            found = self._read(sent, keys)
         except BadMessage:
             newer = self._followed(keys)
             if newer == keys:
                 raise
-            found = self._wire.read_manifest(sent, newer)
+            found = self._read(sent, newer)
             self.membership = replace(self.membership, keys=newer)
             self.folder.write(self.membership)
         return found
+
+    def _read(self, sent: bytes, keys: SigningKeys) -> AnyManifest:
+        kind = self._form.kind
+        return read_manifest(sent, kind, keys.by_name(kind.spelling.names))
 
     def _followed(self, keys: SigningKeys) -> SigningKeys:
         sent = self._get("/v1/rotation", most=MOST_ROTATIONS)
@@ -583,10 +586,10 @@ class FederationClient:
             document = b"" if sent is None else sent[2 * SIGNATURE_BYTES :]
             if hashlib.sha256(document).digest() != wanted:
                 return  # refused with what is known: it follows an unknown round
-            one = self._wire.read_document(document)
+            one = read_document(document, self._form.kind)
             if one.run != manifest.run or one.round >= number:
                 return
-            found[one.round] = SeenRound(wanted, one.send_to, one.closes, 0.0)
+            found[one.round] = SeenRound(wanted, one.url, one.closes, 0.0)
             wanted, number = one.previous, one.round
         if wanted in known.values():  # else it is a fork, of which nothing is noted
             self._note(found)

@@ -26,7 +26,6 @@ from tacit import check
 from tacit.errors import BadMessage
 from tacit.method import Server
 from tacit.service.federation.coordinated_run import CoordinatedRun, PublishedSum
-from tacit.service.federation.manifest import Manifest, read_document, signed
 from tacit.service.federation.operator_client import OperatorClient, Over, Unknown
 from tacit.service.federation.public_rounds import (
     OPEN,
@@ -35,8 +34,10 @@ from tacit.service.federation.public_rounds import (
     VOID,
     VOIDING,
 )
+from tacit.service.federation.sealing import SumFields, SumManifest
 from tacit.service.federation.seed_batches import Closing
 from tacit.service.federation.stepwise_run import LOST, SOON, Schedule, StepwiseRun
+from tacit.service.manifest import Manifest, attach_signatures, read_document
 
 LEADER_CLOSED, BOTH_CLOSED = "leader closed", "both closed"
 DONE, DELETED = "done", "deleted"
@@ -80,9 +81,9 @@ class RoundState:
     why: str | None
 
     @property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> SumManifest:
         """The manifest of the round."""
-        return read_document(self.document)
+        return read_document(self.document, SumFields)
 
 
 class Coordinator(StepwiseRun[RoundState]):
@@ -137,8 +138,12 @@ class Coordinator(StepwiseRun[RoundState]):
     def close(self) -> None:
         """Close the file of the run and the connections; nothing steps any more."""
         super().close()
-        for one in (self.leader, self.helper):
+        for one in self._operators:
             one.close_connection()
+
+    @property
+    def _operators(self) -> tuple[OperatorClient, OperatorClient]:
+        return self.leader, self.helper
 
     def rounds(self) -> list[RoundState]:
         """All rounds so far."""
@@ -183,44 +188,39 @@ class Coordinator(StepwiseRun[RoundState]):
 
     def _plan(self, server: Server, rows: list[RoundState]) -> None:
         """Fix the manifest of the next round; the keys are asked of both operators."""
-        run, shared = self.run.invitation.run, self.run.shared(server)
+        run = self.run.invitation.run
         number, broadcast = server.round, self.run.broadcast(server)
-        keys = [one.round_key(run, number) for one in (self.leader, self.helper)]
+        keys = {one.name: one.round_key(run, number) for one in self._operators}
         opens = int(self.clock())
         manifest = Manifest(
             run=run,
             round=number,
-            leaf=shared.leaf,
-            numbers=shared.size,
-            steps=int(shared.steps),
-            limit=shared.limit,
-            sigma=shared.sigma,
+            fields=self.run.form(server).fields,
             least_reports=self.run.invitation.least_reports,
-            most_reports=shared.most_reports,
+            most_reports=self.run.invitation.plan.population,
             opens=opens,
             closes=opens + self.schedule.window,
             broadcast=sha256(broadcast).digest(),
-            leader_url=self.leader_url,
-            leader_key=keys[0],
-            helper_key=keys[1],
+            url=self.leader_url,
+            keys=keys,
             previous=rows[-1].manifest.round_id if rows else b"",
         )
         self._insert(number, manifest.document(), broadcast)
         self._wanted.discard("open")
 
     def _signed(self, row: RoundState) -> bytes:
-        leader, helper = (one.sign(row.document) for one in (self.leader, self.helper))
-        return signed(row.manifest, leader=leader, helper=helper)
+        signatures = {one.name: one.sign(row.document) for one in self._operators}
+        return attach_signatures(row.manifest, signatures)
 
     def _is_unopened(self, row: RoundState) -> bool:
-        for one in (self.leader, self.helper):
+        for one in self._operators:
             with contextlib.suppress(Unknown):
                 if one.status(row.manifest.round_id).state != SIGNED:
                     return False
         return True
 
     def _open_everywhere(self, signed: bytes) -> None:
-        for one in (self.leader, self.helper):
+        for one in self._operators:
             one.open(signed)
 
     def _close_leader(self, row: RoundState) -> float:
@@ -250,14 +250,16 @@ class Coordinator(StepwiseRun[RoundState]):
             return SOON
         if closing is None:
             return min(0.2, self.schedule.poll)
-        Closing.read(closing, numbers=row.manifest.numbers)  # refuses another form
+        Closing.read(
+            closing, numbers=row.manifest.fields.numbers
+        )  # refuses another form
         # The count again: the last reports may have come in since.
         reports = self.leader.status(round_id).reports
         self._change(row, LEADER_CLOSED, closing=closing, reports=reports)
         self._wanted.discard("close")
         return SOON
 
-    def _is_time(self, manifest: Manifest, reports: int) -> bool:
+    def _is_time(self, manifest: SumManifest, reports: int) -> bool:
         if self.clock() >= manifest.closes or "close" in self._wanted:
             return True
         enough = self.schedule.enough
@@ -266,7 +268,7 @@ class Coordinator(StepwiseRun[RoundState]):
     def _close_helper(self, row: RoundState) -> float:
         assert row.closing is not None
         manifest = row.manifest
-        chosen = Closing.read(row.closing, numbers=manifest.numbers).batches
+        chosen = Closing.read(row.closing, numbers=manifest.fields.numbers).batches
         try:
             found = self.helper.close(manifest.round_id, b"".join(chosen))
         except Unknown:
@@ -293,7 +295,7 @@ class Coordinator(StepwiseRun[RoundState]):
         return SOON
 
     def _delete(self, row: RoundState) -> float:
-        for one in (self.leader, self.helper):
+        for one in self._operators:
             one.delete(row.manifest.round_id)
         self._change(row, VOID if row.state == VOIDING else DELETED)
         self._finished_at = self.clock()
@@ -316,5 +318,5 @@ def _sum_of(row: RoundState) -> PublishedSum:
     """What both published of a round that both have closed."""
     assert row.closing is not None
     assert row.sum is not None
-    closing = Closing.read(row.closing, numbers=row.manifest.numbers)
+    closing = Closing.read(row.closing, numbers=row.manifest.fields.numbers)
     return PublishedSum(closing.published, row.sum, row.reports or 0)

@@ -184,7 +184,7 @@ def status(coordinator: Coordinator) -> dict[str, object]:
                 "round": row.number,
                 "state": row.state,
                 "meaning": coordinator.meanings[row.state],
-                "leaf": row.manifest.leaf,
+                "leaf": row.manifest.fields.leaf,
                 "opens": row.manifest.opens,
                 "closes": row.manifest.closes,
                 "reports": floored(row.reports, least),

@@ -25,8 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from tacit.errors import BadMessage
 from tacit.service.federation.aggregator import NO_TICKET, Aggregator, Upload
-from tacit.service.federation.manifest import Manifest
-from tacit.service.federation.sealing import SealedReport, body_size
+from tacit.service.federation.sealing import SealedReport, SumManifest
 from tacit.service.federation.seed_batches import MOST_REPORTS
 from tacit.service.federation.tickets import TicketCheck
 from tacit.service.grouped_work import GroupedWork, GroupLimits
@@ -110,9 +109,9 @@ class Intake:
         return _COUNTED
 
     @staticmethod
-    def _checked_size(asked: Asked, manifest: Manifest) -> int:
+    def _checked_size(asked: Asked, manifest: SumManifest) -> int:
         """The one length that reports of this round have; refuses another."""
-        size = body_size(manifest.numbers)
+        size = manifest.fields.body_bytes
         told = asked.length(_ANY_LENGTH, _REPORT)
         if told < size:
             said = f"a body of {told} bytes; every {_REPORT} has {size}"
@@ -122,9 +121,9 @@ class Intake:
         return size
 
 
-def _report(body: memoryview, manifest: Manifest) -> SealedReport:
+def _report(body: memoryview, manifest: SumManifest) -> SealedReport:
     try:
-        report = SealedReport.read(body, numbers=manifest.numbers)
+        report = SealedReport.read(body, numbers=manifest.fields.numbers)
     except BadMessage as error:
         raise Failure(400, "BadMessage", str(error)) from None
     if report.round_id != manifest.round_id:

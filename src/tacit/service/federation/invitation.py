@@ -51,17 +51,16 @@ from tacit.method import Method, SumMethod
 from tacit.plans import Plan
 from tacit.release import Release, of_one_operator
 from tacit.sampling import Everyone, Once, Sampler
-from tacit.service.federation.envelope import agreed_on
-from tacit.service.federation.manifest import KEY_BYTES, Agreed
+from tacit.service.federation.two_halves import TwoHalves
+from tacit.service.form import Form
 from tacit.service.relay.messages import MessageForm
+from tacit.service.signed_document import KEY_BYTES
 from tacit.tensors import tensors_in
-from tacit.transport.channels import Shuffle
-from tacit.transport.shared_sum import SharedSum
+from tacit.transport.channels import Shuffle, TwoServers
 
 VERSION = 2
 MOST_BYTES = 1 << 28
 _MOST_HEADER = 1 << 24
-_LEAST_MIXED = 2  # uploads, below which a relay mixes nobody
 _MOST_TEXT = 1000  # characters of a title or of a contact
 _LENGTH = 4  # bytes
 _CATALOG = "catalog"
@@ -82,6 +81,11 @@ _PLAN: Mapping[str, Any] = {
     "assumed_sybils": int,
     "counted_by": str,
     "sampler": str,
+}
+# By channel: where clients send reports to operators.
+_FORMS: Mapping[str, type[Form]] = {
+    TwoServers.name: TwoHalves,
+    Shuffle.name: MessageForm,
 }
 _SAMPLERS: Mapping[str, Sampler] = {"everyone": Everyone(), "once": Once()}
 _DAMAGED = (
@@ -117,40 +121,25 @@ class Invitation:
                 raise BadValue(
                     f"{name} must be one line of at most {_MOST_TEXT} characters"
                 )
-        if self.plan.has_two_servers:
-            self._check_two_servers()
-        elif self.plan.channel == Shuffle.name:
-            self._check_shuffle()
-        else:
+        self.form_class.check_plan(self.plan)
+        for phase in range(len(self.agreement.reports)):
+            self.form(phase)  # refuses what has no form
+
+    @property
+    def form_class(self) -> type[Form]:
+        """How the reports of this run's channel are written."""
+        found = _FORMS.get(self.plan.channel)
+        if found is None:
             raise Refused(
                 f"channel '{self.plan.channel}' has no two operators; clients are "
-                "invited to runs over 'two_servers' or 'shuffle'"
+                f"invited to runs over {' or '.join(map(repr, _FORMS))}"
             )
+        return found
 
-    def _check_two_servers(self) -> None:
-        if not isinstance(self.plan.sampler, Everyone) or self.plan.before:
-            raise Refused(
-                "over two servers everyone is asked in every round, and nothing is "
-                "released before the first; use run.sampler.name = 'everyone' and no "
-                "selection of items"
-            )
-        for phase in range(len(self.agreement.reports)):
-            agreed_on(self.shared(phase), run=self.run)  # refuses what has no form
-
-    def _check_shuffle(self) -> None:
-        if self.plan.sampler not in _SAMPLERS.values() or self.plan.before:
-            raise Refused(
-                "over a relay clients report in every round or in one that each draws "
-                "by itself, and nothing is released before the first; use "
-                "run.sampler.name = 'everyone' or 'once' and no selection of items"
-            )
-        if self.plan.min_contributors < _LEAST_MIXED:
-            raise Refused(
-                f"min_contributors={self.plan.min_contributors}: a relay that mixes "
-                f"nobody's reports hides nobody; use {_LEAST_MIXED} at the least"
-            )
-        for phase in range(len(self.agreement.reports)):
-            self.message_form(phase)  # refuses what cannot be cut
+    def form(self, phase: int) -> Form:
+        """The bytes of the reports of a phase (`Broadcast.phase`)."""
+        layout = self.agreement.reports[phase]
+        return self.form_class.of(self.method, self.plan, layout, phase=phase)
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -170,9 +159,7 @@ class Invitation:
     @property
     def one_operator(self) -> str:
         """The code why one operator sees what both see; empty if none does."""
-        if not self.one_machine:
-            return ""
-        return "one_machine_relay" if self.is_shuffled else "one_machine"
+        return self.form_class.one_machine if self.one_machine else ""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -184,34 +171,6 @@ class Invitation:
     def least_reports(self) -> int:
         """The number of reports below which nothing may be published."""
         return self.plan.min_contributors
-
-    @property
-    def is_shuffled(self) -> bool:
-        """Whether a relay mixes reports; else two servers add them up."""
-        return self.plan.channel == Shuffle.name
-
-    def message_form(self, phase: int) -> MessageForm:
-        """What the messages of a round in this phase look like, over a relay."""
-        return MessageForm(self.agreement.reports[phase])
-
-    def shared(self, phase: int) -> SharedSum:
-        """The whole numbers of a round in this phase (`Broadcast.phase`)."""
-        if not isinstance(self.method, SumMethod):
-            raise Refused(
-                f"{type(self.method).__name__} does not learn from sums, which is all "
-                "that two servers can add up"
-            )
-        found = self.method.phases(self.plan)[phase]
-        privacy = self.method.privacy
-        return SharedSum.of(
-            privacy.mechanism(found, privacy.told(found, {})),
-            self.agreement.reports[phase],
-            most_reports=self.plan.population,
-        )
-
-    def agreed(self, phase: int) -> Agreed:
-        """What a client holds a manifest of a round in this phase against."""
-        return agreed_on(self.shared(phase), run=self.run)
 
     # bytes
 

@@ -8,7 +8,6 @@ publish(directory, server) the files of a finished run, model and card among the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,12 +24,14 @@ from tacit.method import Server, SumMethod
 from tacit.plans import Plan
 from tacit.runtime.run import RunDirectory, Spending
 from tacit.service.federation.invitation import Invitation
+from tacit.service.form import Form
 from tacit.serving.model_file import save_model
+from tacit.transport.channels import Delivery
 from tacit.transport.codec import encode_broadcast
 
 
 @dataclass(frozen=True, eq=False)
-class InvitedRun(ABC):
+class InvitedRun:
     """An assembled experiment, and the invitation to it."""
 
     assembled: Assembled
@@ -53,9 +54,24 @@ class InvitedRun(ABC):
         """What clients are sent before the next round."""
         return encode_broadcast(self.invitation.method.broadcast(server))
 
-    @abstractmethod
+    def form(self, server: Server) -> Form:
+        """The bytes of the reports of the next round."""
+        return self.invitation.form(self._phase(server))
+
+    def _phase(self, server: Server) -> int:
+        return self.invitation.method.broadcast(server).phase
+
     def without(self, server: Server) -> Server:
         """The server one round later, after a void round: as if no client reported."""
+        return self._aggregated(server, self.form(server).nothing())
+
+    def _aggregated(self, server: Server, delivery: Delivery) -> Server:
+        method = self.invitation.method
+        broadcast = method.broadcast(server)
+        # The key draws nothing: clients or operators have added the noise.
+        key = Key.from_secret(self.invitation.digest).at("round", server.round)
+        context = method.context(server, broadcast, key)
+        return method.aggregate(server, delivery, context)
 
     def goes_on_without(self, void: Collection[int]) -> bool:
         """Whether the run has a model after these rounds were void.

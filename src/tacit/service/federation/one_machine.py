@@ -118,12 +118,12 @@ def _write_limits(folder: Path, run: CoordinatedRun) -> None:
     """What both operators sign: the least noise and the sizes of this run's rounds."""
     invitation = run.invitation
     phases = range(len(invitation.agreement.reports))
-    shared = [invitation.shared(phase) for phase in phases]
+    sums = [run.sum_fields(phase) for phase in phases]
     limits = {
-        "least_multiplier": min(one.sigma / one.limit**0.5 for one in shared),
+        "least_multiplier": min(one.multiplier for one in sums),
         "least_reports": invitation.least_reports,
         "most_reports": invitation.plan.population,
-        "most_numbers": max(one.size for one in shared),
+        "most_numbers": max(one.numbers for one in sums),
     }
     for role in ("leader", "helper"):
         path = folder / f"{role}.toml"

@@ -12,9 +12,8 @@ from typing import ClassVar
 import httpx
 
 from tacit.errors import BadMessage, Refused, Unanswered
-from tacit.service.federation.manifest import SIGNATURE_BYTES
-from tacit.service.federation.sealing import KEY_BYTES
 from tacit.service.http import PROTOCOL, PROTOCOL_HEADER
+from tacit.service.signed_document import KEY_BYTES, SIGNATURE_BYTES
 from tacit.text import shown
 
 _LATER = (408, 429)  # and all from 500 on: the same may be asked again

@@ -23,7 +23,6 @@ from typing import TypeVar
 import msgspec
 
 from tacit.service.federation.aggregator import Aggregator
-from tacit.service.federation.manifest import MOST_BYTES
 from tacit.service.federation.sealing import ID_BYTES, Role
 from tacit.service.federation.seed_batches import MOST_BATCH_BYTES
 from tacit.service.http import (
@@ -36,6 +35,7 @@ from tacit.service.http import (
     greet,
 )
 from tacit.service.own_trouble import own_trouble
+from tacit.service.signed_document import MOST_BYTES
 
 _SECONDS = 30.0  # for a body to arrive
 _MOST_CHOSEN = 2**20 * ID_BYTES  # a million batches

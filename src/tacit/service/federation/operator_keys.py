@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tacit.errors import Refused
 from tacit.files import make_folders, write_atomically
-from tacit.service.federation.manifest import signing_public_key
 from tacit.service.federation.settings import read_signing_key
+from tacit.service.signed_document import signing_public_key
 from tacit.system_errors import explained
 
 _SECRET_BYTES = 32

@@ -28,10 +28,9 @@ from tacit.service.federation.coarse import (
     queue_step,
 )
 from tacit.service.federation.coordinator import Coordinator
-from tacit.service.federation.manifest import read_document as read_manifest_document
 from tacit.service.federation.operator_client import OperatorClient, Peer
 from tacit.service.federation.public_rounds import OPEN, moment
-from tacit.service.federation.sealing import Role, body_size
+from tacit.service.federation.sealing import Role
 from tacit.service.federation.stepwise_run import RunState, StepwiseRun
 from tacit.service.federation.store import (
     CLOSED,
@@ -157,7 +156,7 @@ def of_aggregator(
     least = max((line.least for line in lines), default=1)
     least = max(least, aggregator.limits.least_reports)
     last = tally.last_commit
-    sizes = (body_size(read_manifest_document(row.document).numbers) for row in rows)
+    sizes = (row.manifest.fields.body_bytes for row in rows)
     step = queue_step(max(sizes, default=0))
     return Overview(
         role=aggregator.role.name.lower(),
@@ -188,7 +187,7 @@ def of_coordinator(coordinator: Coordinator) -> Overview:
             number=row.number,
             state=row.state,
             meaning=coordinator.meanings[row.state],
-            leaf=row.manifest.leaf,
+            leaf=row.manifest.fields.leaf,
             opens=row.manifest.opens,
             closes=row.manifest.closes,
             reports=floored(row.reports, least),
@@ -213,14 +212,14 @@ def of_coordinator(coordinator: Coordinator) -> Overview:
 
 
 def _aggregators_line(row: RoundRow, counted: int | None) -> RoundLine:
-    manifest = read_manifest_document(row.document)
+    manifest = row.manifest
     is_forgotten = row.state in (DELETED, VOID)
     return RoundLine(
         run=row.run.hex()[:8],
         number=row.number,
         state=row.state,
         meaning=_MEANINGS[row.state],
-        leaf=manifest.leaf,
+        leaf=manifest.fields.leaf,
         opens=manifest.opens,
         closes=manifest.closes,
         reports=floored(None if is_forgotten else counted, manifest.least_reports),

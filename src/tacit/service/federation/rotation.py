@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tacit import check
 from tacit.errors import BadMessage, BadValue, Refused
-from tacit.service.federation.manifest import KEY_BYTES, SIGNATURE_BYTES
+from tacit.service.signed_document import KEY_BYTES, SIGNATURE_BYTES
 
 VERSION = 1
 MOST_BYTES = 1 << 20
@@ -41,6 +41,10 @@ class SigningKeys:
                 raise BadValue(f"{name} has {len(key)} bytes; needed are {KEY_BYTES}")
         if self.leader == self.helper:
             raise BadValue("both operators have one signing key: they are one operator")
+
+    def by_name(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The keys by the names that a channel has for its two operators."""
+        return dict(zip(names, (self.leader, self.helper), strict=True))
 
     def document(self, run: bytes) -> bytes:
         """What the operators sign with their old keys to hand over to these."""

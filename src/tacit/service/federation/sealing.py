@@ -14,11 +14,14 @@ What the halves are is decided in `tacit.transport.shared_sum`; here they are by
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar, Self
 
-from tacit.errors import BadMessage, BadValue
+from tacit import check
+from tacit.errors import BadMessage, BadValue, Refused
 from tacit.service.hpke import (
     KEY_BYTES,
     SEAL_BYTES,
@@ -27,6 +30,7 @@ from tacit.service.hpke import (
     public_key,
     sealed,
 )
+from tacit.service.manifest import Fields, Manifest, Signatory, Spelling
 
 __all__ = [
     "ID_BYTES",
@@ -37,6 +41,8 @@ __all__ = [
     "Opener",
     "Role",
     "SealedReport",
+    "SumFields",
+    "SumManifest",
     "body_size",
     "new_private_key",
     "open_half",
@@ -51,6 +57,62 @@ _TEXT = b"tacit/share/v1\0"
 SEALED_SEED_BYTES = SEED_BYTES + SEAL_BYTES
 _FIRST = ROUND_BYTES + ID_BYTES
 _SECOND = _FIRST + SEALED_SEED_BYTES
+
+
+_ROUNDING = 1e-9  # relative: what double precision may lose of σ / √L
+
+
+@dataclass(frozen=True)
+class SumFields(Fields):
+    """What a manifest says of the sum of a round over two servers."""
+
+    leaf: str
+    numbers: int  # d, of a report
+    steps: int  # r, per unit
+    limit: int  # L, of the sum of squares of a report in steps
+    sigma: int  # the deviation of each operator's noise, in steps
+
+    spelling: ClassVar[Spelling] = Spelling(
+        signatories=(Signatory("leader", takes_reports=True), Signatory("helper")),
+        fields={
+            "leaf": "leaf",
+            "numbers": "d",
+            "steps": "r",
+            "limit": "limit",
+            "sigma": "sigma",
+        },
+    )
+
+    def __post_init__(self) -> None:
+        check.count(
+            remedy="",
+            numbers=self.numbers,
+            steps=self.steps,
+            limit=self.limit,
+            sigma=self.sigma,
+        )
+
+    @property
+    def multiplier(self) -> float:
+        """σ / √L: the noise of one operator over the longest report."""
+        return self.sigma / math.sqrt(self.limit)
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of every report of the round."""
+        return body_size(self.numbers)
+
+    def check(self, agreed: Self) -> None:
+        """Refuse another sum, or less noise of one operator; more is welcome."""
+        self.check_equal(agreed, "leaf", "numbers", "steps", "limit")
+        if self.multiplier < agreed.multiplier * (1 - _ROUNDING):
+            raise Refused(
+                f"the noise of one operator is {self.multiplier:.6g} times the longest "
+                f"report, agreed is {agreed.multiplier:.6g} at least"
+            )
+
+
+SumManifest = Manifest[SumFields]
 
 
 class Role(StrEnum):

@@ -26,7 +26,7 @@ from tacit.errors import Refused
 from tacit.experiment.assemble import assemble_public, declared_catalog
 from tacit.experiment.needs import refuse_few_rounds
 from tacit.experiment.settings import Experiment, read_experiment
-from tacit.service.federation.aggregator import Aggregator, Signer
+from tacit.service.federation.aggregator import Aggregator
 from tacit.service.federation.coordinated_run import CoordinatedRun
 from tacit.service.federation.coordinator import Coordinator
 from tacit.service.federation.coordinator_endpoints import (
@@ -53,6 +53,7 @@ from tacit.service.federation.settings import (
 from tacit.service.federation.store import AggregatorStore
 from tacit.service.http import Endpoints
 from tacit.service.server import Server, listen, serve_all
+from tacit.service.signing import Signer
 from tacit.system_errors import explained
 
 Passing = Callable[[str], None]
@@ -136,8 +137,10 @@ def _aggregator(
 ) -> Aggregator:
     signer = Signer(
         read_signing_key(settings.signing_key),
-        public_signing_key(settings.leader_key, "leader_key"),
-        public_signing_key(settings.helper_key, "helper_key"),
+        {
+            "leader": public_signing_key(settings.leader_key, "leader_key"),
+            "helper": public_signing_key(settings.helper_key, "helper_key"),
+        },
     )
     return Aggregator(
         role,

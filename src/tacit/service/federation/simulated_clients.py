@@ -31,12 +31,14 @@ from tacit.errors import BadValue, Unanswered
 from tacit.keys import Key
 from tacit.method import Ledger, Unmetered, enrol, participate
 from tacit.sampling import Draw
+from tacit.service.federation.accepted_round import AcceptedRound, accept
 from tacit.service.federation.exchange import Exchange, Fate, fate_of
 from tacit.service.federation.invitation import Invitation
-from tacit.service.federation.manifest import MOST_BYTES
 from tacit.service.federation.posting import NO_ANSWER, Posted, Posting
 from tacit.service.federation.rotation import SigningKeys
-from tacit.service.federation.wires import Accepted, Rows, wire_of
+from tacit.service.form import Rows
+from tacit.service.manifest import read_manifest
+from tacit.service.signed_document import MOST_BYTES
 from tacit.service.urls import checked_url
 from tacit.text import nth_round
 
@@ -108,7 +110,6 @@ class SimulatedClients:
         self.connections, self.chunk, self.tickets = connections, chunk, tickets
         self.patience, self.seconds = patience, seconds
         self.keys = SigningKeys(invitation.leader, invitation.helper)
-        self._wire = wire_of(invitation)
         self.known: dict[int, bytes] = {}
         self._ledger = ledger or Unmetered()
         self._own = key.each(np.arange(len(shards)))
@@ -139,14 +140,16 @@ class SimulatedClients:
         answering = self._answered(found, progress, keeps_total=keeps_total)
         return asyncio.run(_checked(answering, check))
 
-    def _round(self) -> Accepted | None:
+    def _round(self) -> AcceptedRound | None:
         """The newest round, if it is open, as agreed, and not answered yet."""
         most = self.invitation.agreement.most_bytes
         with closing(Exchange(seconds=self.seconds)) as exchange:
             sent = exchange.get(f"{self.url}/v1/manifest", most=MOST_BYTES)
             if sent is None:
                 return None
-            manifest = self._wire.read_manifest(sent, self.keys)
+            kind = self.invitation.form_class.kind
+            keys = self.keys.by_name(kind.spelling.names)
+            manifest = read_manifest(sent, kind, keys)
             now = int(time.time())
             is_seen = self.known.get(manifest.round) == manifest.round_id
             if is_seen or not manifest.opens <= now < manifest.closes:
@@ -157,21 +160,19 @@ class SimulatedClients:
             raise Unanswered(
                 f"{self.url} has no broadcast for {nth_round(manifest.round)}"
             )
-        found = self._wire.accepted(
-            self.invitation, manifest, message, now=now, known=self.known
-        )
+        found = accept(self.invitation, manifest, message, now=now, known=self.known)
         self.known[manifest.round] = manifest.round_id
         return found
 
     # one round
 
     async def _answered(
-        self, round_: Accepted, progress: Progress | None, *, keeps_total: bool
+        self, round_: AcceptedRound, progress: Progress | None, *, keeps_total: bool
     ) -> Counts:
         n = len(self.shards)
         counts = Counts(round_.manifest.round, 0)
         if keeps_total:
-            counts.total = np.zeros(round_.numbers, np.int64)
+            counts.total = np.zeros(round_.form.row_size, np.int64)
         waiting: asyncio.Queue[_Upload | None] = asyncio.Queue(self.connections)
         # A ticket says nothing of its owner, so any order will do in a round.
         tickets = chain(self.tickets, repeat(""))
@@ -189,15 +190,15 @@ class SimulatedClients:
                 await waiting.put(None)
         return counts
 
-    def _chunks(self, round_: Accepted) -> Iterator[Int64[np.ndarray, "rows"]]:
+    def _chunks(self, round_: AcceptedRound) -> Iterator[Int64[np.ndarray, "rows"]]:
         """The clients who report in this round, some at a time."""
-        step, plan = self.chunk or most_rows(round_.numbers), self.invitation.plan
+        step, plan = self.chunk or most_rows(round_.form.row_size), self.invitation.plan
         draw = Draw(self._own.at("cohort"), self._clients.groups, round_.manifest.round)
         cohort = plan.sampler.cohort(draw, plan)
         for start in range(0, len(cohort), step):
             yield cohort[start : start + step]
 
-    def _computed(self, round_: Accepted, rows: Int64[np.ndarray, "rows"]) -> Rows:
+    def _computed(self, round_: AcceptedRound, rows: Int64[np.ndarray, "rows"]) -> Rows:
         """The reports of some clients, not yet sealed, one row per client."""
         after, reports, _ = participate(
             self.invitation.method,
@@ -209,23 +210,25 @@ class SimulatedClients:
         )
         self._clients = self._clients.with_state(rows, after.state)
         if not len(reports):  # all of them refused
-            return np.zeros((0, round_.numbers), np.int64)
-        return round_.rows(reports.tree)
+            return np.zeros((0, round_.form.row_size), np.int64)
+        return round_.form.rows(reports.tree)
 
     async def _work(
         self,
-        round_: Accepted,
+        round_: AcceptedRound,
         waiting: asyncio.Queue[_Upload | None],
         counts: Counts,
         progress: Progress | None,
     ) -> None:
         """Seal and send one report after the other, over one connection."""
-        manifest = round_.manifest
-        path = self._wire.path(manifest.round_id)
-        with closing(Posting(manifest.send_to, seconds=self.seconds)) as posting:
+        manifest, form = round_.manifest, round_.form
+        path = form.path.format(manifest.round_id.hex())
+        with closing(Posting(manifest.url, seconds=self.seconds)) as posting:
             while (upload := await waiting.get()) is not None:
                 row, ticket = upload
-                send = partial(posting.post, path, round_.sealed(row), ticket=ticket)
+                send = partial(
+                    posting.post, path, round_.form.seal(row, manifest), ticket=ticket
+                )
                 fate = await self._sent(send, counts)
                 counts.fates[fate] += 1
                 if fate is Fate.DELIVERED and counts.total is not None:

@@ -28,6 +28,8 @@ from pathlib import Path
 
 from tacit.errors import Refused
 from tacit.service.federation.round_keys import RoundKeys
+from tacit.service.federation.sealing import SumFields, SumManifest
+from tacit.service.manifest import read_document
 from tacit.storage.anchor import Anchor
 from tacit.storage.store import Store
 from tacit.text import nth_round
@@ -68,6 +70,11 @@ class RoundRow:
     chosen: bytes | None = field(repr=False)  # ids of batches, sorted
     noise: bytes | None = field(repr=False)  # the seed
     result: bytes | None = field(repr=False)  # after deletion its digest
+
+    @property
+    def manifest(self) -> SumManifest:
+        """The manifest of the round."""
+        return read_document(self.document, SumFields)
 
 
 class AggregatorStore(Store):

@@ -1,8 +1,8 @@
 """Local reports between real machines: a relay that shuffles, a collector that counts.
 
-messages    manifest            what an epoch is, signed by relay and collector
-            messages            a protected report, cut into messages of equal length
-            uploads             sealed messages of one client, in a constant size
+messages    messages            a protected report, cut into messages of equal length
+            uploads             sealed messages of one client, in a constant size;
+                                the fields of an epoch's manifest
             batches             shuffled messages, from the relay to the collector
 relay       relay_store         what a relay keeps on its disk
             scattered_file      messages at random places of a file
@@ -17,7 +17,6 @@ collector   collected_run       broadcasts, messages and the model
             opening             seals to messages, in several processes
             collector_endpoints what the relay hands over
             relay_client        its way to the relay
-clients     accepted_epoch      an epoch that a client has nothing against
 both        settings, services  from files to processes
             overview            what an operator may see of its own service
             one_machine         both on one machine, for a trial

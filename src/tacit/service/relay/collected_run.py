@@ -23,14 +23,13 @@ from safetensors.numpy import load, save
 from tacit.errors import BadMessage, Refused
 from tacit.experiment.assemble import Assembled
 from tacit.experiment.training import refuse_past_target, refuse_unproven
-from tacit.keys import Key
 from tacit.method import Server
 from tacit.privacy.privacy import Legal
 from tacit.runtime.simulate import check_plan
 from tacit.service.federation.invitation import Invitation
 from tacit.service.federation.invited_run import InvitedRun, refuse_unreached
 from tacit.service.relay.messages import MessageForm, Rows
-from tacit.transport.channels import Unlinked
+from tacit.transport.channels import Delivery
 from tacit.tree import Array
 
 _WEIGHTS, _MEMORY = "weights/", "memory/"
@@ -81,15 +80,11 @@ class CollectedRun(InvitedRun):
         )
         made = cls(assembled, invitation)
         for phase in range(len(invitation.agreement.reports)):
-            size = invitation.message_form(phase).message_bytes
+            size = made._message_form(phase).message_bytes
             made._legal(phase, np.zeros((1, size), np.uint8))  # refuses what it cannot
         return made
 
     # epochs
-
-    def form(self, server: Server) -> MessageForm:
-        """What the messages of the next epoch look like."""
-        return self.invitation.message_form(self._phase(server))
 
     def legal(self, server: Server) -> Callable[[Rows], Legal]:
         """Tells which messages an honest client may have sent in the next epoch."""
@@ -97,7 +92,7 @@ class CollectedRun(InvitedRun):
 
     def _legal(self, phase: int, rows: Rows) -> Legal:
         invited = self.invitation
-        form = invited.message_form(phase)
+        form = self._message_form(phase)
         fine = form.sound(rows)
         if fine.any():
             tree = form.tree(rows[fine])
@@ -107,27 +102,21 @@ class CollectedRun(InvitedRun):
         return fine
 
     def next(self, server: Server, rows: Rows, *, uploads: int) -> Server:
-        """The server one epoch later, from messages that are legal.
+        """The server one epoch later, from messages that are legal."""
+        delivery = self.form(server).delivery([rows], reports=uploads)
+        return self._aggregated(server, delivery)
 
-        Refuses to go on with a broadcast that no client would answer.
-        """
-        method = self.invitation.method
-        broadcast = method.broadcast(server)
-        # The key draws nothing: clients have protected their own reports.
-        key = Key.from_secret(self.invitation.digest).at("round", server.round)
-        context = method.context(server, broadcast, key)
-        messages = self.form(server).tree(rows)
-        after = method.aggregate(server, Unlinked(messages, uploads), context)
-        self.invitation.agreement.check(method.broadcast(after))
+    def _aggregated(self, server: Server, delivery: Delivery) -> Server:
+        """Refuses to go on with a broadcast that no client would answer."""
+        after = super()._aggregated(server, delivery)
+        broadcast = self.invitation.method.broadcast(after)
+        self.invitation.agreement.check(broadcast)
         return after
 
-    def without(self, server: Server) -> Server:
-        """The server one epoch later, after a void epoch: no messages came."""
-        rows = np.zeros((0, self.form(server).message_bytes), np.uint8)
-        return self.next(server, rows, uploads=0)
-
-    def _phase(self, server: Server) -> int:
-        return self.invitation.method.broadcast(server).phase
+    def _message_form(self, phase: int) -> MessageForm:
+        form = self.invitation.form(phase)
+        assert isinstance(form, MessageForm)  # of the one channel with a relay
+        return form
 
     # the disk
 

@@ -27,7 +27,6 @@ from typing import ClassVar
 
 from tacit.errors import BadMessage, Refused
 from tacit.method import Server
-from tacit.plans import TICKETS
 from tacit.service import hpke
 from tacit.service.federation.operator_client import Unknown
 from tacit.service.federation.public_rounds import (
@@ -41,17 +40,17 @@ from tacit.service.federation.public_rounds import (
 from tacit.service.federation.round_keys import RoundKeys
 from tacit.service.federation.stepwise_run import LOST, SOON, Schedule, StepwiseRun
 from tacit.service.http import LOG, Failure
+from tacit.service.manifest import Manifest, attach_signatures, read_document
 from tacit.service.relay.batches import Closing, batch_count, batch_epoch
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.manifest import EpochManifest, read_document, signed
 from tacit.service.relay.opening import Opened, open_all
-from tacit.service.relay.relay import EpochSigner
 from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_store import DESTROYED, FORWARDED
 from tacit.service.relay.relay_store import SIGNED as RELAY_SIGNED
 from tacit.service.relay.relay_store import VOID as RELAY_VOID
-from tacit.service.relay.uploads import sealed_size
+from tacit.service.relay.uploads import EpochManifest, MessageFields
 from tacit.service.signed_document import signature
+from tacit.service.signing import Signer
 
 CLOSED, FOLDED, DONE = "closed", "folded", "done"
 _TABLES = """
@@ -90,7 +89,7 @@ class EpochState:
     @property
     def manifest(self) -> EpochManifest:
         """The manifest of the epoch."""
-        return read_document(self.document)
+        return read_document(self.document, MessageFields)
 
 
 class Collector(StepwiseRun[EpochState]):
@@ -123,7 +122,7 @@ class Collector(StepwiseRun[EpochState]):
         *,
         relay: RelayClient,
         relay_url: str,
-        signer: EpochSigner,
+        signer: Signer,
         schedule: Schedule,
         processes: int = 2,
         free_bytes: int = 0,
@@ -143,7 +142,7 @@ class Collector(StepwiseRun[EpochState]):
             clock=clock,
         )
         open_ones = [row for row in self.epochs() if row.state not in (DONE, VOID)]
-        self._keys.delete_all_but([row.manifest.collector_key for row in open_ones])
+        self._keys.delete_all_but([row.manifest.keys["collector"] for row in open_ones])
 
     def epochs(self) -> list[EpochState]:
         """All epochs so far."""
@@ -156,7 +155,7 @@ class Collector(StepwiseRun[EpochState]):
         row = self._opened(batch_epoch(body))
         epoch = row.manifest.round_id
         try:
-            count = batch_count(body, sealed_bytes=sealed_size(row.manifest))
+            count = batch_count(body, sealed_bytes=row.manifest.fields.sealed_bytes)
         except BadMessage as error:
             raise Failure(400, "BadMessage", str(error)) from None
         with self._lock:
@@ -184,7 +183,7 @@ class Collector(StepwiseRun[EpochState]):
         """Refuse more than an epoch can have, and all of it if the disk is full."""
         query = "SELECT sum(count) FROM batches WHERE epoch = ?"
         [(kept,)] = self.database.file.execute(query, (manifest.round_id,))
-        most = _MOST_TIMES * manifest.most_uploads * manifest.reports_per_user
+        most = _MOST_TIMES * manifest.most_reports * manifest.fields.reports_per_user
         if (kept or 0) + count > most:
             said = f"more than {most:,} messages of this epoch were handed over"
             raise Failure(409, "TooMany", said)
@@ -217,14 +216,14 @@ class Collector(StepwiseRun[EpochState]):
         return 200
 
     def _check_closing(self, manifest: EpochManifest, closing: Closing) -> None:
-        if closing.uploads < manifest.least_uploads:
+        if closing.uploads < manifest.least_reports:
             raise Failure(
                 *(412, "TooFew"),
-                f"fewer than {manifest.least_uploads:,} uploads: nothing of this epoch "
+                f"fewer than {manifest.least_reports:,} uploads: nothing of this epoch "
                 "is read",
             )
-        if closing.uploads > manifest.most_uploads:
-            said = f"{closing.uploads:,} uploads; {manifest.most_uploads:,} at the most"
+        if closing.uploads > manifest.most_reports:
+            said = f"{closing.uploads:,} uploads; {manifest.most_reports:,} at the most"
             raise Failure(409, "TooMany", said)
         query = "SELECT batch, count FROM batches WHERE epoch = ?"
         with self._lock:
@@ -233,9 +232,9 @@ class Collector(StepwiseRun[EpochState]):
             said = "a batch of this epoch has not arrived; send it again"
             raise Failure(409, "MissingBatch", said)
         n = sum(found[batch] for batch in closing.batches)
-        if n != closing.uploads * manifest.reports_per_user:
+        if n != closing.uploads * manifest.fields.reports_per_user:
             said = f"{n:,} messages are not {closing.uploads:,} times "
-            said += f"{manifest.reports_per_user}"
+            said += f"{manifest.fields.reports_per_user}"
             raise Failure(409, "OtherCount", said)
 
     def _known(self, epoch: bytes) -> EpochState:
@@ -286,24 +285,22 @@ class Collector(StepwiseRun[EpochState]):
 
     def _plan(self, server: Server, rows: list[EpochState]) -> None:
         """Fix the manifest of the next epoch, with a new key of its own."""
-        invitation, form = self.run.invitation, self.run.form(server)
+        invitation = self.run.invitation
         broadcast = self.run.broadcast(server)
         private = hpke.new_private_key()
         public = hpke.public_key(private)
         opens = int(self.clock())
-        manifest = EpochManifest(
+        manifest = Manifest(
             run=invitation.run,
             round=server.round,
-            report_bytes=form.message_bytes,
-            reports_per_user=form.count,
-            least_uploads=invitation.least_reports,
-            most_uploads=invitation.plan.population,
-            needs_tickets=invitation.plan.counted_by == TICKETS,
+            fields=self.run.form(server).fields,
+            least_reports=invitation.least_reports,
+            most_reports=invitation.plan.population,
             opens=opens,
             closes=opens + self.schedule.window,
             broadcast=sha256(broadcast).digest(),
-            relay_url=self.relay_url,
-            collector_key=public,
+            url=self.relay_url,
+            keys={"collector": public},
             previous=rows[-1].manifest.round_id if rows else b"",
         )
         # The key first: a manifest has one that is on the disk.
@@ -319,12 +316,13 @@ class Collector(StepwiseRun[EpochState]):
 
     def _plan_again(self, row: EpochState) -> None:
         super()._plan_again(row)  # first: no epoch opens without its key
-        self._keys.delete(row.manifest.collector_key)
+        self._keys.delete(row.manifest.keys["collector"])
 
     def _signed(self, row: EpochState) -> bytes:
         relay = self.relay.sign(row.document)
         own = signature(row.manifest, self.signer.key)
-        return signed(row.manifest, relay=relay, collector=own)
+        signatures = {"relay": relay, "collector": own}
+        return attach_signatures(row.manifest, signatures)
 
     def _is_unopened(self, row: EpochState) -> bool:
         try:
@@ -395,7 +393,7 @@ class Collector(StepwiseRun[EpochState]):
     def _opened_messages(self, row: EpochState, server: Server) -> Opened:
         assert row.closing is not None
         manifest, closing = row.manifest, Closing.read(row.closing)
-        private = self._keys.get(manifest.collector_key)
+        private = self._keys.get(manifest.keys["collector"])
         if private is None:
             raise Refused(
                 f"the key of epoch {row.number} is not in {self._keys.folder}: its "
@@ -410,14 +408,14 @@ class Collector(StepwiseRun[EpochState]):
                 self.run.legal(server),
                 folder=self.folder,
                 processes=self.processes,
-                expected=closing.uploads * manifest.reports_per_user,
+                expected=closing.uploads * manifest.fields.reports_per_user,
             )
         finally:
             file.close()
 
     def _delete_key(self, row: EpochState) -> float:
         """Delete the private key: nobody opens a seal of this epoch any more."""
-        self._keys.delete(row.manifest.collector_key)
+        self._keys.delete(row.manifest.keys["collector"])
         self.passing("key_deleted")
         if row.state == VOIDING:
             with contextlib.suppress(Refused):  # it may never have heard of it

@@ -1,5 +1,7 @@
 """A protected report, cut along its declared axis into messages of equal length.
 
+The form of reports over a relay: every message is sealed by itself to the collector.
+
     report     what `participate` returned, as the layout of the round declares it
     message    a row of every leaf: little-endian numbers, leaf by leaf in the order of
                their names, zeros up to a multiple of 8 bytes
@@ -12,18 +14,31 @@ messages that somebody sent: it refuses what no honest client sends.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, UInt8
 
-from tacit.errors import BadMessage, BadValue, Refused
-from tacit.transport.channels import cut
+from tacit.errors import BadMessage, Refused
+from tacit.method import Method
+from tacit.plans import TICKETS, Plan
+from tacit.sampling import Everyone, Once
+from tacit.service.manifest import Fields
+from tacit.service.relay.uploads import (
+    CONTENT_TYPE,
+    EpochManifest,
+    MessageFields,
+    upload,
+)
+from tacit.transport.channels import Unlinked, cut
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Array, Dense, Tree
 
 _MULTIPLE = 8  # bytes: what lengths are rounded up to
+_LEAST_MIXED = 2  # uploads, below which a relay mixes no two users
 Rows = UInt8[np.ndarray, "messages bytes"]
 
 
@@ -32,6 +47,15 @@ class MessageForm:
     """What every message of a round looks like, from the layout of its reports."""
 
     layout: Layout
+    needs_tickets: bool = False  # an upload counts with a ticket of the relay alone
+
+    kind: ClassVar[type[Fields]] = MessageFields
+    path: ClassVar[str] = "/v1/reports"
+    content_type: ClassVar[str] = CONTENT_TYPE
+    taken: ClassVar[str] = (
+        "the report was sent, and the relay keeps it; it counts if enough others come"
+    )
+    one_machine: ClassVar[str] = "one_machine_relay"
 
     def __post_init__(self) -> None:
         if not self.layout.slots or not self.content_bytes:
@@ -41,6 +65,39 @@ class MessageForm:
                 f"the leaves of a report have {self._lengths} rows along the axis of "
                 "messages; they must agree"
             )
+
+    @classmethod
+    def of(
+        cls, method: Method, plan: Plan, layout: Layout, *, phase: int
+    ) -> MessageForm:
+        """The messages of a phase; they follow from the layout alone."""
+        del method, phase
+        return cls(layout, needs_tickets=plan.counted_by == TICKETS)
+
+    @staticmethod
+    def check_plan(plan: Plan) -> None:
+        """Refuse a plan whose clients do not choose by themselves when to report."""
+        if not isinstance(plan.sampler, (Everyone, Once)) or plan.before:
+            raise Refused(
+                "over a relay clients report in every round or in one that each draws "
+                "by itself, and nothing is released before the first; use "
+                "run.sampler.name = 'everyone' or 'once' and no selection of items"
+            )
+        if plan.min_contributors < _LEAST_MIXED:
+            raise Refused(
+                f"min_contributors={plan.min_contributors}: a relay that mixes "
+                f"nobody's reports hides nobody; use {_LEAST_MIXED} at the least"
+            )
+
+    @property
+    def fields(self) -> MessageFields:
+        """The length and number of messages."""
+        return MessageFields(self.message_bytes, self.count, self.needs_tickets)
+
+    @property
+    def row_size(self) -> int:
+        """The bytes of all messages of one client."""
+        return self.count * self.message_bytes
 
     @property
     def count(self) -> int:
@@ -84,8 +141,8 @@ class MessageForm:
 
     # to bytes
 
-    def rows(self, tree: Tree) -> Rows:
-        """The messages of reports, all of the first client's before the second's."""
+    def rows(self, tree: Tree) -> UInt8[np.ndarray, "clients messages bytes"]:
+        """The messages of several clients."""
         self.layout.check(Reports(tree))
         messages = cut(tree, self.layout)
         arrays = {
@@ -101,15 +158,22 @@ class MessageForm:
             flat = flat.reshape(len(messages), -1)
             found[:, place : place + size] = flat.view(np.uint8)
             place += size
-        return found
+        return found.reshape(len(tree), self.count, self.message_bytes)
 
-    def messages(self, reports: Reports) -> list[bytes]:
-        """The messages of one client."""
-        if len(reports) != 1:
-            raise BadValue(f"{len(reports)} reports; an upload has that of one client")
-        return [row.tobytes() for row in self.rows(reports.tree)]
+    def seal(self, row: Rows, manifest: EpochManifest) -> bytes:
+        """One client's messages, each sealed by itself to the collector."""
+        return upload([one.tobytes() for one in row], manifest)
 
     # from bytes
+
+    def nothing(self) -> Unlinked:
+        """No message."""
+        return self.delivery([np.zeros((0, self.message_bytes), np.uint8)], reports=0)
+
+    def delivery(self, parts: Sequence[Rows], *, reports: int) -> Unlinked:
+        """The messages that the collector has opened, of that many uploads."""
+        [rows] = parts
+        return Unlinked(self.tree(rows), reports)
 
     def sound(self, rows: Rows) -> Bool[np.ndarray, "messages"]:
         """Which messages an honest client may have sent: finite, and padded by zeros.

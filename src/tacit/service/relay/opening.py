@@ -30,9 +30,8 @@ from tacit.errors import BadMessage
 from tacit.privacy.privacy import Legal
 from tacit.service.hpke import opened
 from tacit.service.relay.batches import batch_messages
-from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.messages import Rows, in_order
-from tacit.service.relay.uploads import seal_info, sealed_size
+from tacit.service.relay.uploads import EpochManifest, seal_info
 
 _MANY = 20_000  # seals for which processes are worth their start
 _DIGEST_BYTES = 16
@@ -64,7 +63,7 @@ def open_all(
     `expected` is about how many there are, by which the way is chosen.
     """
     work = partial(open_batch, manifest=manifest, private_key=private_key)
-    seen, dropped = bytearray(), 0
+    size, seen, dropped = manifest.fields.report_bytes, bytearray(), 0
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile(dir=folder))
         if processes > 1 and expected >= _MANY:
@@ -75,7 +74,9 @@ def open_all(
         else:
             results = map(work, bodies)
         for digests, texts in results:
-            rows = np.frombuffer(texts, np.uint8).reshape(-1, manifest.report_bytes + 1)
+            rows = np.frombuffer(texts, np.uint8).reshape(
+                -1, manifest.fields.report_bytes + 1
+            )
             fine = rows[:, -1] == 1
             if fine.any():
                 fine[fine] = legal(rows[fine, :-1])
@@ -85,9 +86,9 @@ def open_all(
             seen += names[fine].tobytes()
         file.flush()
         if not seen:
-            nothing = np.zeros((0, manifest.report_bytes), np.uint8)
+            nothing = np.zeros((0, size), np.uint8)
             return Opened(nothing, dropped, 0)
-        shape = (len(seen) // _DIGEST_BYTES, manifest.report_bytes)
+        shape = (len(seen) // _DIGEST_BYTES, size)
         found = np.memmap(file, np.uint8, "r", shape=shape)
     is_first = _first_of_each(seen)
     repeated = len(found) - int(is_first.sum())
@@ -100,9 +101,9 @@ def open_batch(
     body: bytes, *, manifest: EpochManifest, private_key: bytes
 ) -> tuple[bytes, bytes]:
     """Digests of the seals of a batch, and their texts, each with a 1 if it opened."""
-    info, size = seal_info(manifest.round_id), manifest.report_bytes
+    info, size = seal_info(manifest.round_id), manifest.fields.report_bytes
     digests, texts = bytearray(), bytearray()
-    for seal in batch_messages(body, sealed_bytes=sealed_size(manifest)):
+    for seal in batch_messages(body, sealed_bytes=manifest.fields.sealed_bytes):
         digests += sha256(seal).digest()[:_DIGEST_BYTES]
         try:
             text = opened(seal, private_key, info)

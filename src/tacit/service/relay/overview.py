@@ -32,7 +32,6 @@ from tacit.service.federation.overview import (
 from tacit.service.federation.stepwise_run import RunState
 from tacit.service.relay.collector import Collector
 from tacit.service.relay.forwarding import Forwarding
-from tacit.service.relay.manifest import read_document
 from tacit.service.relay.relay import Relay
 from tacit.service.relay.relay_store import (
     DESTROYED,
@@ -45,7 +44,6 @@ from tacit.service.relay.relay_store import (
     EpochRow,
     upload_counts,
 )
-from tacit.service.relay.uploads import upload_size
 
 _MESSAGES = "messages"  # what is sent in an epoch
 # Every status that a relay refuses uploads with, whether it did so or not.
@@ -90,7 +88,7 @@ def of_relay(
         relay.limits.least_uploads, max((line.least for line in lines), default=1)
     )
     last = tally.last_commit
-    sizes = (upload_size(read_document(row.document)) for row in rows)
+    sizes = (row.manifest.fields.body_bytes for row in rows)
     step = queue_step(max(sizes, default=0))
     return Overview(
         role="relay",
@@ -154,7 +152,7 @@ def _state(lines: Sequence[RoundLine], trouble: str) -> RunState:
 
 
 def _line(row: EpochRow, counted: int | None) -> RoundLine:
-    manifest = read_document(row.document)
+    manifest = row.manifest
     is_forgotten = row.state in OVER
     return RoundLine(
         run=row.run.hex()[:8],
@@ -164,7 +162,7 @@ def _line(row: EpochRow, counted: int | None) -> RoundLine:
         leaf=_MESSAGES,
         opens=manifest.opens,
         closes=manifest.closes,
-        reports=floored(None if is_forgotten else counted, manifest.least_uploads),
-        least=manifest.least_uploads,
+        reports=floored(None if is_forgotten else counted, manifest.least_reports),
+        least=manifest.least_reports,
         is_forgotten=is_forgotten,
     )

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tacit import check
-from tacit.errors import BadMessage, BadValue, Refused
+from tacit.errors import Refused
 from tacit.service.federation.aggregator import Tally
 from tacit.service.federation.tickets import is_handed_out, ticket_digest
 from tacit.service.http import Failure
@@ -40,7 +40,6 @@ from tacit.service.relay.batches import (
     batch_body,
     messages_at_once,
 )
-from tacit.service.relay.manifest import EpochManifest, read_document, read_manifest
 from tacit.service.relay.relay_store import (
     DESTROYED,
     FORWARDED,
@@ -54,10 +53,12 @@ from tacit.service.relay.relay_store import (
     upload_name,
 )
 from tacit.service.relay.scattered_file import ScatteredFile
-from tacit.service.relay.uploads import Upload, sealed_size, upload_size
-from tacit.service.signed_document import signature, signing_public_key
+from tacit.service.relay.uploads import EpochManifest, MessageFields, Upload
+from tacit.service.signed_document import signature
 from tacit.service.signing import (
     DAY,
+    Signer,
+    read_unsigned,
     refuse_fork,
     refuse_gap,
     refuse_limits,
@@ -102,19 +103,19 @@ class RelayLimits:
 
     def check(self, manifest: EpochManifest, now: float) -> None:
         """Refuse a manifest that passes a limit."""
-        size = manifest.reports_per_user * sealed_size(manifest)
+        size = manifest.fields.reports_per_user * manifest.fields.sealed_bytes
         verdicts = {
             "n_min": (
-                manifest.least_uploads >= self.least_uploads,
-                f"{manifest.least_uploads:,}, at least {self.least_uploads:,}",
+                manifest.least_reports >= self.least_uploads,
+                f"{manifest.least_reports:,}, at least {self.least_uploads:,}",
             ),
             "n_max": (
-                manifest.most_uploads <= self.most_uploads,
-                f"{manifest.most_uploads:,}, at most {self.most_uploads:,}",
+                manifest.most_reports <= self.most_uploads,
+                f"{manifest.most_reports:,}, at most {self.most_uploads:,}",
             ),
             "tickets": (
-                manifest.needs_tickets == self.needs_tickets,
-                f"{_asked(manifest.needs_tickets)}, and this relay has "
+                manifest.fields.needs_tickets == self.needs_tickets,
+                f"{_asked(manifest.fields.needs_tickets)}, and this relay has "
                 f"{_asked(self.needs_tickets)}: privacy.counted_by of the experiment "
                 "and limits.needs_tickets must agree",
             ),
@@ -123,27 +124,12 @@ class RelayLimits:
             ),
             "an upload": (
                 size <= self.most_upload_bytes
-                and sealed_size(manifest) < MOST_BATCH_BYTES,
+                and manifest.fields.sealed_bytes < MOST_BATCH_BYTES,
                 f"{size:,} bytes, at most {self.most_upload_bytes:,}, and a message "
                 f"less than {MOST_BATCH_BYTES:,}",
             ),
         }
         refuse_limits("relay", verdicts)
-
-
-@dataclass(frozen=True)
-class EpochSigner:
-    """An operator's own signing key, and the public ones of relay and collector."""
-
-    key: bytes = field(repr=False)
-    relay: bytes
-    collector: bytes
-
-    def __post_init__(self) -> None:
-        if signing_public_key(self.key) not in (self.relay, self.collector):
-            raise BadValue("the signing key is neither the relay's nor the collector's")
-        if self.relay == self.collector:
-            raise BadValue("both operators have one signing key: they are one operator")
 
 
 @dataclass(frozen=True)
@@ -168,7 +154,7 @@ class Relay:
     def __init__(
         self,
         store: RelayStore,
-        signer: EpochSigner,
+        signer: Signer,
         limits: RelayLimits,
         *,
         url: str,
@@ -192,16 +178,16 @@ class Relay:
 
     def sign(self, document: bytes) -> bytes:
         """The signature of this operator, on what its own limits allow."""
-        manifest = _read(document)
+        manifest = read_unsigned(document, MessageFields)
         known = self.store.epoch_of(manifest.run, manifest.round)
         is_known = known is not None and known.id == manifest.round_id
-        refuse_url("relay", manifest.relay_url, self.url)
+        refuse_url("relay", manifest.url, self.url)
         refuse_past(manifest, self.clock())
         # Asked again, what is left of the window may be less than was signed.
         self.limits.check(manifest, manifest.opens if is_known else self.clock())
         refuse_gap(manifest, self.store.epoch_of(manifest.run, manifest.round - 1))
         if known is not None and not is_known:
-            is_over = read_document(known.document).closes <= self.clock()
+            is_over = known.manifest.closes <= self.clock()
             refuse_fork(manifest, may_be_replaced=known.state == SIGNED and is_over)
         if not is_known:
             self._check_room(manifest)
@@ -226,24 +212,19 @@ class Relay:
         if needed > room:
             raise Failure(
                 *(503, "Disk"),
-                f"{manifest.most_uploads:,} uploads would need {needed:,} bytes on the "
+                f"{manifest.most_reports:,} uploads would need {needed:,} bytes on the "
                 f"disk of this relay, and it has room for {room:,}",
                 retry_after=_FULL,
             )
 
     def _scattered(self, manifest: EpochManifest) -> ScatteredFile:
-        most = manifest.most_uploads * manifest.reports_per_user
-        size = sealed_size(manifest)
+        most = manifest.most_reports * manifest.fields.reports_per_user
+        size = manifest.fields.sealed_bytes
         return self.store.scattered(manifest.round_id, messages=most, size=size)
 
     def open(self, sent: bytes) -> bytes:
         """Open the epoch of a manifest that both have signed; its id."""
-        try:
-            manifest = read_manifest(
-                sent, relay=self.signer.relay, collector=self.signer.collector
-            )
-        except BadMessage as error:
-            raise Failure(403, "Signature", str(error)) from None
+        manifest = self.signer.read(sent, MessageFields)
         row = self.store.epoch(manifest.round_id)
         if row is None:
             said = "this relay has not signed that epoch; ask it to sign first"
@@ -284,7 +265,7 @@ class Relay:
         """Every epoch with its state and its uploads, for the relay's own operator."""
         return [
             (
-                read_document(row.document),
+                row.manifest,
                 row.state,
                 self._open[row.id].uploads
                 if row.id in self._open
@@ -298,14 +279,14 @@ class Relay:
         if row.state in OVER:
             self._known[row.id] = _gone(row)
         elif row.state != SIGNED:
-            manifest = read_document(row.document)
+            manifest = row.manifest
             self._known[row.id] = manifest
             if row.state == OPEN:
                 found = _OpenEpoch(manifest, row.delay or 0.0, float(manifest.closes))
                 found.add(len(self.store.seen(row.id)), self.clock())
                 self._open[row.id] = found
         known = [one for one in self._known.values() if not isinstance(one, Failure)]
-        self.largest = max(map(upload_size, known), default=0)
+        self.largest = max((one.fields.body_bytes for one in known), default=0)
 
     # uploads
 
@@ -354,7 +335,7 @@ class Relay:
     ) -> None:
         epoch = found.manifest.round_id
         tickets = self._tickets(epoch, arrived, fresh, verdicts)
-        room = found.manifest.most_uploads - found.uploads
+        room = found.manifest.most_reports - found.uploads
         kept = [*tickets][: max(0, room)]
         for i in [*tickets][len(kept) :]:
             verdicts[i] = _EPOCH_FULL
@@ -431,7 +412,7 @@ class Relay:
             manifest = found.manifest
             if self.clock() < found.ends + found.delay:
                 continue
-            if found.uploads < manifest.least_uploads:
+            if found.uploads < manifest.least_reports:
                 self._destroy(self._row(epoch))
             else:
                 self.passing("deciding")
@@ -449,7 +430,7 @@ class Relay:
         return [row.id for row in closed if row not in late]
 
     def _is_late(self, row: EpochRow) -> bool:
-        closes = read_document(row.document).closes
+        closes = row.manifest.closes
         return self.clock() >= closes + (row.delay or 0.0) + self.limits.most_wait
 
     def _destroy(self, row: EpochRow) -> None:
@@ -466,16 +447,16 @@ class Relay:
 
         It may run beside everything else.
         """
-        size = sealed_size(read_document(row.document))
+        size = row.manifest.fields.sealed_bytes
         pieces = self.store.shuffled(row.id, messages=messages_at_once(size))
         for number, content in enumerate(pieces):
             yield batch_id(row, number), batch_body(row.id, content, size)
 
     def closing(self, row: EpochRow) -> Closing:
         """What the collector is told when it has all batches."""
-        manifest = read_document(row.document)
-        messages = (row.uploads or 0) * manifest.reports_per_user
-        count = -(-messages // messages_at_once(sealed_size(manifest)))
+        manifest = row.manifest
+        messages = (row.uploads or 0) * manifest.fields.reports_per_user
+        count = -(-messages // messages_at_once(manifest.fields.sealed_bytes))
         ids = sorted(batch_id(row, number) for number in range(count))
         return Closing(row.uploads or 0, tuple(ids))
 
@@ -533,7 +514,7 @@ class _OpenEpoch:
     def add(self, uploads: int, now: float) -> None:
         """Count uploads; with everybody's the epoch ends before its window does."""
         self.uploads += uploads
-        if self.uploads >= self.manifest.most_uploads:
+        if self.uploads >= self.manifest.most_reports:
             self.ends = min(self.ends, now)
 
 
@@ -546,13 +527,6 @@ def batch_id(row: EpochRow, number: int) -> bytes:
     assert row.secret is not None  # of an epoch that was opened
     named = row.secret + row.id + number.to_bytes(8, "little")
     return sha256(named).digest()[:ID_BYTES]
-
-
-def _read(document: bytes) -> EpochManifest:
-    try:
-        return read_document(document)
-    except BadMessage as error:
-        raise Failure(400, "BadMessage", str(error)) from None
 
 
 def _gone(row: EpochRow) -> Failure:

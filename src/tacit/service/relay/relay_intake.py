@@ -36,9 +36,8 @@ from tacit.service.http import (
     bearer,
 )
 from tacit.service.intake_room import IntakeRoom, refuse_early
-from tacit.service.relay.manifest import EpochManifest
 from tacit.service.relay.relay import NO_TICKET, Arrived, Relay
-from tacit.service.relay.uploads import Upload, epoch_of, upload_size
+from tacit.service.relay.uploads import EpochManifest, Upload, epoch_of
 
 _LEAST_ROOM = 2**16  # bytes: what is late hears so, and not that it is too long
 _UPLOAD = "upload of an epoch here"
@@ -103,12 +102,12 @@ class RelayIntake:
             status = await self._grouped.done(
                 manifest.round_id, upload.digest, arrived, size=size
             )
-        stored = msgspec.json.encode({"stored": manifest.reports_per_user})
+        stored = msgspec.json.encode({"stored": manifest.fields.reports_per_user})
         return Reply(status, stored)
 
 
 def _upload(body: bytes, manifest: EpochManifest) -> Upload:
-    most = upload_size(manifest)
+    most = manifest.fields.body_bytes
     if len(body) > most:
         said = f"a body of {len(body)} bytes; every {_UPLOAD} has {most}"
         raise Failure(413, "TooLong", said)

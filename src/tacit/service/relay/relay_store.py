@@ -39,6 +39,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.files import make_private_folder
+from tacit.service.manifest import read_document
 from tacit.service.relay.digests import Digests
 from tacit.service.relay.scattered_file import (
     Bits,
@@ -47,6 +48,7 @@ from tacit.service.relay.scattered_file import (
     erase,
     mixed,
 )
+from tacit.service.relay.uploads import EpochManifest, MessageFields
 from tacit.storage.anchor import Anchor
 from tacit.storage.sqlite_file import PATIENCE, in_one_sentence
 from tacit.storage.store import Store
@@ -88,6 +90,11 @@ class EpochRow:
     delay: float | None  # seconds after the window, drawn at random
     uploads: int | None  # once it is forwarded
     sent: int  # batches that the collector has
+
+    @property
+    def manifest(self) -> EpochManifest:
+        """The manifest of the epoch."""
+        return read_document(self.document, MessageFields)
 
 
 @dataclass

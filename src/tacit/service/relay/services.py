@@ -40,13 +40,14 @@ from tacit.service.relay.collector import Collector
 from tacit.service.relay.collector_endpoints import CollectorEndpoints
 from tacit.service.relay.forwarding import CollectorClient, Forwarding
 from tacit.service.relay.overview import of_collector, of_relay
-from tacit.service.relay.relay import EpochSigner, Relay
+from tacit.service.relay.relay import Relay
 from tacit.service.relay.relay_client import RelayClient
 from tacit.service.relay.relay_endpoints import RelayEndpoints
 from tacit.service.relay.relay_intake import RelayIntake
 from tacit.service.relay.relay_store import RelayStore
 from tacit.service.relay.settings import CollectorSettings, RelaySettings
 from tacit.service.server import Server, listen
+from tacit.service.signing import Signer
 
 
 def serve_relay(
@@ -127,11 +128,13 @@ def serve_collector(
     collector.close()
 
 
-def _signer(settings: RelaySettings | CollectorSettings) -> EpochSigner:
-    return EpochSigner(
+def _signer(settings: RelaySettings | CollectorSettings) -> Signer:
+    return Signer(
         read_signing_key(settings.signing_key),
-        public_signing_key(settings.relay_key, "relay_key"),
-        public_signing_key(settings.collector_key, "collector_key"),
+        {
+            "relay": public_signing_key(settings.relay_key, "relay_key"),
+            "collector": public_signing_key(settings.collector_key, "collector_key"),
+        },
     )
 
 
