@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from service.manifests import changed
 
 from tacit.data.shards import Shards
 from tacit.experiment.settings import Experiment, check_experiment
+from tacit.service.federation import simulated_clients
 from tacit.service.federation.operator_keys import make_secret, make_signing_key
 from tacit.service.federation.stepwise_run import Schedule
 from tacit.service.manifest import Manifest
 from tacit.service.relay.batches import batch_body
 from tacit.service.relay.collected_run import CollectedRun
-from tacit.service.relay.relay import RelayLimits
+from tacit.service.relay.collector import Collector
+from tacit.service.relay.relay import Relay, RelayLimits
 from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.services import run_of, serve_collector, serve_relay
 from tacit.service.relay.settings import CollectorSettings, RelaySettings
@@ -136,6 +139,23 @@ def free_ports(n: int) -> list[int]:
     with contextlib.ExitStack() as held:
         found = [held.enter_context(listen(Address(port=0))) for _ in range(n)]
         return [one.getsockname()[1] for one in found]
+
+
+class Clock:
+    """The time of a relay, its collector and simulated clients; it can be put forward.
+
+    A window that is over soon is over before anybody has reported on a busy machine.
+    """
+
+    def __init__(self, monkeypatch) -> None:
+        self.ahead = 0.0  # seconds
+        for role in (Relay, Collector):
+            monkeypatch.setitem(role.__init__.__kwdefaults__, "clock", self)
+        now = SimpleNamespace(time=self, monotonic=time.monotonic)
+        monkeypatch.setattr(simulated_clients, "time", now)
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
 
 
 @contextlib.contextmanager

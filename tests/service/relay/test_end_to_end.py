@@ -21,7 +21,16 @@ import numpy as np
 import pytest
 from methods.test_privaterec import described, shown_news
 from quick import slow
-from service.relay.places import GRAM, ITEMS, Place, both, experiment, patiently, shards
+from service.relay.places import (
+    GRAM,
+    ITEMS,
+    Clock,
+    Place,
+    both,
+    experiment,
+    patiently,
+    shards,
+)
 
 from tacit.codes import Code
 from tacit.data.catalog import Profiles
@@ -66,8 +75,11 @@ def test_votes_of_everybody_become_a_published_model(tmp_path):
     assert found.experiment.privacy.channel == "shuffle"
 
 
-def answered(place, run, held, key, *, window=600):
-    """What the collector has learnt after each epoch, from clients with this key."""
+def answered(place, run, held, key, *, window=600, clock=None):
+    """What the collector has learnt after each epoch, from clients with this key.
+
+    With a clock, every window is over as soon as all have reported.
+    """
     found, write = [], run.to_bytes
 
     def kept(server):
@@ -80,6 +92,8 @@ def answered(place, run, held, key, *, window=600):
         for _ in range(run.invitation.plan.rounds):
             counts = patiently(many.answer, seconds=600)
             assert counts.delivered == counts.clients
+            if clock is not None:
+                clock.ahead += window
         model = f"{urls.public}/v1/model"
         patiently(lambda: httpx.get(model).status_code == 200, seconds=600)
     with closing(sqlite3.connect(place.folder / "collector" / "collector.db")) as file:
@@ -177,14 +191,14 @@ def test_what_is_learnt_is_what_the_simulated_channel_gives(
     assert_equal(run, found, held, key, is_whole=is_whole)
 
 
-def test_clients_that_report_once_draw_their_round_by_themselves(tmp_path):
+def test_clients_that_report_once_draw_their_round_by_themselves(tmp_path, monkeypatch):
     """Neither round is full, so both wait for the end of their windows."""
     place, held, key = Place(tmp_path), shards(12), Key.from_seed(3)
     privacy = {"min_contributors": 2}
     run = place.run(
         experiment(**POPULARITY | ONCE | {"privacy": POPULARITY["privacy"] | privacy})
     )
-    found = answered(place, run, held, key, window=2)
+    found = answered(place, run, held, key, clock=Clock(monkeypatch))
     assert_equal(run, found, held, key, is_whole=False)
 
 

@@ -7,7 +7,7 @@ import socket
 
 import httpx
 import pytest
-from service.relay.places import QUICK, Place, both, experiment, patiently
+from service.relay.places import QUICK, Clock, Place, both, experiment, patiently
 
 from tacit.service.federation.tickets import hand_out
 from tacit.service.manifest import read_manifest
@@ -157,13 +157,14 @@ def test_a_full_disk_is_told_to_come_again(tmp_path, monkeypatch):
         assert (found.status_code, found.headers["retry-after"]) == (503, "30")
 
 
-def test_late_uploads_come_in_vain_and_too_few_are_destroyed(tmp_path):
-    place = Place(tmp_path)
-    with both(place, place.run(), window=2) as urls:
+def test_late_uploads_come_in_vain_and_too_few_are_destroyed(tmp_path, monkeypatch):
+    place, clock = Place(tmp_path), Clock(monkeypatch)
+    with both(place, place.run()) as urls:
         world = World(place, urls)
         body = world.body()
         assert world.post(body).status_code == 202
         late = world.body(1)
+        clock.ahead = 600
         patiently(lambda: world.post(late).status_code in (409, 410))
         patiently(lambda: world.post(body).status_code == 410)
 
