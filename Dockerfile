@@ -11,7 +11,12 @@
 #
 # The services of a federation run from it too: deploy/compose.yaml. What they keep is in
 # /var/tacit, and in /var/anchor by what they notice that it was put back from a backup.
-FROM python:3.12-slim
+#
+# A tag can be moved to another image. An operator names the one it has checked:
+#
+#   docker build --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:... --tag tacit .
+ARG PYTHON_IMAGE=python:3.12-slim
+FROM ${PYTHON_IMAGE}
 
 WORKDIR /source
 COPY constraints.txt pyproject.toml README.md LICENSE ./

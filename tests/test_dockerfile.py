@@ -26,10 +26,21 @@ def step(name: str) -> list[str]:
 
 
 def test_its_python_is_one_that_the_project_supports() -> None:
-    [image] = step("FROM")
-    version = re.fullmatch(r"python:(\d+\.\d+)-slim", image)
+    version = re.fullmatch(r"PYTHON_IMAGE=python:(\d+\.\d+)-slim", step("ARG")[0])
     assert version is not None
     assert SpecifierSet(PROJECT["requires-python"]).contains(version[1])
+
+
+def test_every_image_can_be_named_by_its_digest_and_the_operators_page_says_how() -> (
+    None
+):
+    assert step("FROM") == ["${PYTHON_IMAGE}"]
+    compose = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
+    images = re.findall(r"(?m)^ *image: (\S+)", compose)
+    assert sorted(images) == ["${CADDY_IMAGE:-caddy:2}", "tacit"]
+    page = (ROOT / "docs" / "operators.md").read_text("utf-8")
+    assert "--build-arg PYTHON_IMAGE=python:3.12-slim@sha256:" in page
+    assert "CADDY_IMAGE=caddy:2@sha256:" in page
 
 
 def test_what_it_copies_is_there_and_not_ignored() -> None:
