@@ -167,7 +167,7 @@ class MessageForm:
     # from bytes
 
     def nothing(self) -> Unlinked:
-        """No message."""
+        """The delivery of a round to which no upload came."""
         return self.delivery([np.zeros((0, self.message_bytes), np.uint8)], reports=0)
 
     def delivery(self, parts: Sequence[Rows], *, reports: int) -> Unlinked:
