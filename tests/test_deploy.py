@@ -359,7 +359,7 @@ def proxied(file: str, folder: Path, product: str = "203.0.113.7") -> Iterator[P
 
     Names of services and ports are others; the rest of the file is as it stands.
     """
-    from tacit.service.federation.trial import free_ports
+    from service.ports import free_ports
 
     [port] = free_ports(1)
     service = ThreadingHTTPServer((HOST, 0), Service)

@@ -52,16 +52,31 @@ class Address:
 
 def listen(address: Address) -> socket.socket:
     """A socket that listens there; refuses what is in use or not this machine's."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = reserve(address)
     try:
-        found.bind((address.host, address.port))
-        found.listen(_BACKLOG)
+        bound.listen(_BACKLOG)
     except OSError as error:
-        found.close()
+        bound.close()
         raise Refused(_why(address, error)) from error
-    return found
+    return bound
+
+
+def reserve(address: Address) -> socket.socket:
+    """A socket that has a port and does not listen; refuses as `listen` does.
+
+    On Linux another process may listen at that port if it asks for its number, and the
+    system gives the port to no one who takes any. Elsewhere the socket must be closed
+    before another process can listen.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((address.host, address.port))
+    except OSError as error:
+        bound.close()
+        raise Refused(_why(address, error)) from error
+    return bound
 
 
 def serve(

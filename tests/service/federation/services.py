@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from service.ports import free_ports
+
 from tacit.data.catalog import Catalog
 from tacit.experiment.settings import Experiment, check_experiment
 from tacit.service.federation.aggregator import Limits
@@ -155,10 +157,7 @@ def in_thread(serve: Callable[..., None], *args: Any, **kwargs: Any) -> Iterator
 @contextlib.contextmanager
 def aggregators(place: Place, *, leader=None, helper=None, **kwargs: Any):
     """Both aggregators; the leader knows its own address before it listens."""
-    from tacit.service.server import Address, listen
-
-    with listen(Address(port=0)) as probe:
-        port = probe.getsockname()[1]
+    [port] = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     with in_thread(
         serve_aggregator, place.aggregator("helper", **(helper or {})), **kwargs

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from service.federation import services
 from service.federation.services import Place, Urls
+from service.ports import free_ports
 
 from tacit.release import Standing, View
 from tacit.service.federation.operator_client import OperatorClient, Peer
@@ -22,7 +23,7 @@ from tacit.service.federation.overview import REFUSALS, of_coordinator
 from tacit.service.federation.sealing import SumFields, sealed_report
 from tacit.service.federation.services import serve_coordinator
 from tacit.service.federation.settings import read_secret
-from tacit.service.federation.trial import free_ports, wait_for, write_toml
+from tacit.service.federation.trial import wait_for, write_toml
 from tacit.service.manifest import read_manifest
 
 LEAST, REPORTS = 60, 110

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from service.federation.services import ANY, catalog, in_thread
 from service.manifests import changed
+from service.ports import free_ports
 
 from tacit.data.shards import Shards
 from tacit.experiment.settings import Experiment, check_experiment
@@ -28,7 +29,6 @@ from tacit.service.relay.relay_intake import RelayIntakeLimits
 from tacit.service.relay.services import run_of, serve_collector, serve_relay
 from tacit.service.relay.settings import CollectorSettings, RelaySettings
 from tacit.service.relay.uploads import EpochManifest, MessageFields
-from tacit.service.server import Address, listen
 
 ITEMS = 15
 QUICK = RelayLimits(most_delay=0.0, free_bytes=0, needs_tickets=False)
@@ -133,12 +133,6 @@ class Urls:
     relay: str
     public: str
     collector: str
-
-
-def free_ports(n: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        found = [held.enter_context(listen(Address(port=0))) for _ in range(n)]
-        return [one.getsockname()[1] for one in found]
 
 
 class Clock:

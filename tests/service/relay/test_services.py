@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from service.federation.services import in_thread
+from service.ports import free_ports
 from service.relay.places import (
     QUICK,
     Place,
     a_manifest,
     both,
-    free_ports,
     patiently,
     shards,
 )

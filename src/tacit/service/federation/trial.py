@@ -40,7 +40,7 @@ from tacit.service.federation.invited_run import InvitedRun
 from tacit.service.federation.public_rounds import OPEN
 from tacit.service.federation.settings import read_secret
 from tacit.service.federation.simulated_clients import SimulatedClients
-from tacit.service.server import Address, listen
+from tacit.service.server import Address, reserve
 from tacit.text import nth_round
 
 HOST = "127.0.0.1"
@@ -80,6 +80,7 @@ class Trial(abc.ABC):
     url: str
     is_new: bool  # whether there was no folder before
     files: tuple[str, ...]  # that this trial has put into the folder
+    reserved: Sequence[socket.socket]  # the ports, until the processes listen there
     children: list[ChildProcess] = field(default_factory=list)
     tickets: list[str] = field(default_factory=list)  # the first are for the seats
 
@@ -106,12 +107,15 @@ class Trial(abc.ABC):
         cast = _cast(assembled, clients, seats)
         _refuse_too_few(assembled, cast)
         refuse_used_folder(folder)
-        free = free_ports(len(cls.listeners), first=port)
+        reserved = reserve_ports(len(cls.listeners), first=port)
         public = f"{cls.front} public"
-        others = (one for one in cls.listeners if one != public)
-        ports = dict(zip((public, *others), free, strict=True))
+        others = (name for name in cls.listeners if name != public)
+        numbers = (bound.getsockname()[1] for bound in reserved)
+        ports = dict(zip((public, *others), numbers, strict=True))
         is_new = not folder.exists()
-        with draft_directory(folder) as draft:
+        with contextlib.ExitStack() as binding, draft_directory(folder) as draft:
+            for bound in reserved:
+                binding.enter_context(bound)
             run = cls._write(draft, assembled, cast, ports)
             write_toml(draft / "experiment.toml", run.assembled.experiment.resolved())
             write_atomically(draft / "invitation", run.invitation.encode())
@@ -119,8 +123,9 @@ class Trial(abc.ABC):
             for role in (*cls.roles, STATE):
                 make_folders(draft / role)
             files = (*os.listdir(draft), TICKETS_FILE)
+            binding.pop_all()
         url = f"http://{HOST}:{ports[public]}"
-        return cls(folder, assembled, run, cast, url, is_new, files)
+        return cls(folder, assembled, run, cast, url, is_new, files, reserved)
 
     @classmethod
     @abc.abstractmethod
@@ -156,6 +161,8 @@ class Trial(abc.ABC):
             self._stop()
 
     def _start(self) -> None:
+        if sys.platform != "linux":
+            self.release_ports()
         environment = {**os.environ, "TACIT_STATE": str(self.folder / STATE)}
         for role in self.roles:
             config = self.folder / f"{role}.toml"
@@ -173,14 +180,21 @@ class Trial(abc.ABC):
             except ChildEnded:
                 said = f"{child.ending} before it listened; its log ended with: "
                 raise ChildEnded(said + child.last_lines) from None
+        self.release_ports()
         self.tickets.extend(self._hand_out())
         if own := self.tickets[: self.cast.seats]:
             text = "".join(f"{ticket}\n" for ticket in own)
             write_atomically(self.folder / TICKETS_FILE, text.encode(), is_private=True)
 
     def _stop(self) -> None:
+        self.release_ports()
         stop_all(self.children)
         self.children.clear()
+
+    def release_ports(self) -> None:
+        """Let the system give the reserved ports to others again."""
+        for bound in self.reserved:
+            bound.close()
 
     def _remove(self) -> None:
         """Remove what this trial has put into its folder, and nothing else."""
@@ -452,12 +466,15 @@ def is_listening(config: Path) -> bool:
     return False
 
 
-def free_ports(n: int, *, first: int = 0) -> Sequence[int]:
-    """Ports that are free now, the `first` among them if one is wanted.
+def reserve_ports(n: int, *, first: int = 0) -> list[socket.socket]:
+    """Sockets that keep `n` ports for the processes that will listen there.
 
-    All are held until all are known; refuses one that is in use.
+    The first is bound to `first` if that is not 0; refuses a port that is in use.
     """
-    with contextlib.ExitStack() as held:
-        ports = [first] + [0] * (n - 1)
-        found = [held.enter_context(listen(Address(HOST, port))) for port in ports]
-        return [one.getsockname()[1] for one in found]
+    with contextlib.ExitStack() as binding:
+        reserved = [
+            binding.enter_context(reserve(Address(HOST, port)))
+            for port in [first] + [0] * (n - 1)
+        ]
+        binding.pop_all()
+    return reserved
