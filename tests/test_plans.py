@@ -150,10 +150,10 @@ def test_a_target_is_of_all_or_by_group():
 
 def test_a_target_is_for_the_server_of_two_and_else_for_readers():
     shared = replace(PLAN, channel="two_servers")
-    assert shared.has_two_servers
+    assert shared.noise_shares == 2
     assert shared.calibrated_view is View.SERVER
     assert replace(shared, target_view="release").calibrated_view is View.RELEASE
-    assert not PLAN.has_two_servers
+    assert PLAN.noise_shares == 0
     assert PLAN.calibrated_view is View.RELEASE
 
 

@@ -14,9 +14,11 @@ from tacit.accounting.serialization import agreed_release
 from tacit.errors import BadValue
 from tacit.release import EVERYONE, Release, View
 from tacit.sampling import Everyone, Groups, Sampler
+from tacit.transport.channels import channel
 from tacit.wire_names import digest_of, register
 
 UPLOADS, TICKETS = "uploads", "tickets"
+_APART = 2  # operators with noise of their own, so that one may be the server's
 
 
 @register("plan")
@@ -73,7 +75,7 @@ class Plan:
     def _check_targets(self) -> None:
         if self.target_view is not None:
             check.one_of([View.SERVER, View.RELEASE], target_view=self.target_view)
-            if not self.has_two_servers:
+            if self.noise_shares < _APART:
                 raise BadValue(
                     f"target_view={self.target_view} is for channel 'two_servers'; "
                     f"over '{self.channel}' a target is for the release view: leave "
@@ -119,16 +121,21 @@ class Plan:
         return self.min_contributors - self.assumed_sybils
 
     @property
-    def has_two_servers(self) -> bool:
-        """Whether two aggregators add up halves of reports, each with its own noise."""
-        return self.channel == "two_servers"
+    def noise_shares(self) -> int:
+        """How many operators add noise to a sum, each its own; 0: the server does."""
+        return channel(self.channel).noise_shares
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a relay promises to hide every message among those of others."""
+        return channel(self.channel).mixes and self.least_honest > 1
 
     @property
     def calibrated_view(self) -> View:
         """The view in which the target holds: by default the server's, of two."""
         if self.target_view is not None:
             return View(self.target_view)
-        return View.SERVER if self.has_two_servers else View.RELEASE
+        return View.SERVER if self.noise_shares >= _APART else View.RELEASE
 
     def over(self, rounds: int) -> Plan:
         """The same plan with this number of rounds."""

@@ -50,7 +50,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.privaterec import PrivateRec
 from tacit.plans import Plan
-from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit, guarantees
+from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit
 from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.runtime import ledger, rounds
@@ -571,7 +571,7 @@ MUTANTS = (
     Mutant(
         "shuffling claimed over every channel",
         partial(parts.books_of, parts.LOCAL),
-        broken(guarantees, "is_mixed", lambda plan: True),
+        broken(Plan, "is_mixed", True),
     ),
     Mutant(
         "more contributors claimed than promised",

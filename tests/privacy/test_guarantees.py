@@ -22,7 +22,6 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian
 from tacit.privacy.guarantees import (
-    is_mixed,
     local,
     set_of_items,
     shuffled,
@@ -171,7 +170,7 @@ def test_a_relay_hides_messages_from_all_who_do_not_side_with_it():
     ],
 )
 def test_messages_that_nobody_promises_to_mix_are_local(plan):
-    assert not is_mixed(plan)
+    assert not plan.is_mixed
     found = shuffled(plan, 2.0, messages=1, reason="Theorem 1")
     assert found == local(plan, pure_local(2.0), reason="Theorem 1")
 

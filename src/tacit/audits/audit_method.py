@@ -89,7 +89,7 @@ class _Stage:
         for name, check in _OF_SUMS.items():
             yield from self._asked(partial(_with_key, check, method, own), name)
             self.tick()
-        if own.has_two_servers:
+        if own.noise_shares > 1:
             yield from self._asked(
                 lambda key: check_aggregators(method, own, key=key), "aggregators"
             )

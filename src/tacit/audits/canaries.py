@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int64
 
 from tacit.keys import Key, Keys
 from tacit.method import Clients, Method, Updates
-from tacit.transport.channels import Channel, Delivery, RoundContext, Sum
+from tacit.transport.channels import Carrier, Delivery, RoundContext, Sum
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import (
     Array,
@@ -124,7 +124,7 @@ class Only:
 class Tapped:
     """A channel that also keeps what the server got to see."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Carrier) -> None:
         self.channel, self.name, self.delivers = channel, channel.name, channel.delivers
         self.totals: list[Arrays] = []
 

@@ -41,7 +41,7 @@ from tacit.plans import Plan
 from tacit.release import EVERYONE
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
-from tacit.transport.channels import Channel, SecureSum, Sum, channel
+from tacit.transport.channels import Carrier, SecureSum, Sum, channel
 from tacit.transport.messages import Layout
 from tacit.tree import Tree
 
@@ -230,7 +230,7 @@ class _Stage:
         return self.simulation.population.keys[rows]
 
 
-def _carrier(plan: Plan) -> Channel:
+def _carrier(plan: Plan) -> Carrier:
     """The plan's own channel if it delivers sums; else one that does."""
     own = channel(plan.channel)
     return own if own.delivers is Sum else SecureSum()

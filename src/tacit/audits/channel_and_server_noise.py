@@ -18,7 +18,7 @@ from tacit.audits.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plans import Plan
-from tacit.transport.channels import Channel, Direct, SecureSum
+from tacit.transport.channels import Carrier, Direct, SecureSum
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Grouped, Leaf, Tree
 
@@ -29,7 +29,7 @@ _LARGE = 1e3  # beyond any clip, so that the bound shows
 
 def check_same_sum(method: Method, plan: Plan) -> Check:
     """Hold the server after each round over `direct` against that over `secure_sum`."""
-    both: tuple[Channel, ...] = (Direct(), SecureSum())
+    both: tuple[Carrier, ...] = (Direct(), SecureSum())
     readers = method.aggregators(plan)
     can = all(one.delivers in reader.accepts for one in both for reader in readers)
     return Check.at_most(
@@ -44,7 +44,7 @@ def check_same_sum(method: Method, plan: Plan) -> Check:
     )
 
 
-def _gap(method: Method, plan: Plan, channels: tuple[Channel, ...]) -> float:
+def _gap(method: Method, plan: Plan, channels: tuple[Carrier, ...]) -> float:
     key, catalog, gaps = Key.from_seed(2), small_data(_FEW).catalog, [0.0]
     plan = replace(plan, channel="secure_sum")
     server = method.start(plan, catalog, key.at("start"))
@@ -57,7 +57,7 @@ def _gap(method: Method, plan: Plan, channels: tuple[Channel, ...]) -> float:
     return max(gaps)
 
 
-def _after(method: Method, server: Server, channel: Channel, key: Key) -> Server:
+def _after(method: Method, server: Server, channel: Carrier, key: Key) -> Server:
     context = method.context(server, method.broadcast(server), key)
     delivery = channel.carry([_large(context.layout)], context)
     return method.aggregate(server, delivery, context)

@@ -28,7 +28,7 @@ from tacit.keys import Key
 from tacit.method import Method, Server
 from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
-from tacit.transport.channels import Channel, Delivery, RoundContext, SecureSum, Sum
+from tacit.transport.channels import Carrier, Delivery, RoundContext, SecureSum, Sum
 from tacit.transport.codec import encode_broadcast
 from tacit.transport.messages import Reports
 from tacit.tree import Array, Arrays
@@ -64,7 +64,7 @@ class _Seen:
 class _Tap:
     """A channel that keeps what it delivered, and what each round had agreed on."""
 
-    channel: Channel = field(default_factory=SecureSum)
+    channel: Carrier = field(default_factory=SecureSum)
     rounds: list[tuple[RoundContext, Arrays]] = field(default_factory=list)
 
     @property

@@ -15,7 +15,7 @@ from tacit.audits.small_world import small_data
 from tacit.keys import Key
 from tacit.method import Method
 from tacit.plans import Plan
-from tacit.transport.channels import Channel, Direct, SecureSum
+from tacit.transport.channels import Carrier, Direct, SecureSum
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Arrays, Tree
 
@@ -25,7 +25,7 @@ _SAME = 1e-9  # what rounding may change, relatively
 
 def check_empty_report(method: Method, plan: Plan) -> Check:
     """Hold the server after a round against one with a further report of zeros."""
-    carriers: tuple[Channel, ...] = (Direct(), SecureSum())
+    carriers: tuple[Carrier, ...] = (Direct(), SecureSum())
     readers = method.aggregators(plan)
     gaps = [
         _gap(method, plan, carrier)
@@ -42,7 +42,7 @@ def check_empty_report(method: Method, plan: Plan) -> Check:
     )
 
 
-def _gap(method: Method, plan: Plan, channel: Channel) -> float:
+def _gap(method: Method, plan: Plan, channel: Carrier) -> float:
     """How far a further report of zeros moves what the server keeps, in any round."""
     key, catalog, gaps = Key.from_seed(1), small_data(_FEW).catalog, list[float]()
     plan = replace(plan, channel=channel.name)

@@ -33,7 +33,7 @@ from tacit.method import Method
 from tacit.plans import Plan
 from tacit.runtime.rounds import State
 from tacit.runtime.simulate import Simulation
-from tacit.transport.channels import Channel, Delivery, RoundContext, channel
+from tacit.transport.channels import Carrier, Delivery, RoundContext, channel
 from tacit.transport.messages import Reports
 
 ALARM = 1e-7
@@ -170,7 +170,7 @@ class _Heard:
 class _Cut:
     """A channel that asks everyone and then ends the round."""
 
-    channel: Channel
+    channel: Carrier
 
     @property
     def name(self) -> str:

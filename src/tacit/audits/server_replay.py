@@ -29,7 +29,7 @@ from tacit.method import Method, Server
 from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 from tacit.transport.channels import (
-    Channel,
+    Carrier,
     Delivery,
     Direct,
     RoundContext,
@@ -49,7 +49,7 @@ def check_replay(
     """Hold the servers of runs that announce the same against each other."""
     data = data or small_data(_FEW)
     readers, gaps = method.aggregators(plan), list[float]()
-    carriers: tuple[Channel, ...] = (Direct(), SecureSum())
+    carriers: tuple[Carrier, ...] = (Direct(), SecureSum())
     for carrier in carriers:
         if all(carrier.delivers in reader.accepts for reader in readers):
             over = replace(plan, channel=carrier.name)
@@ -65,7 +65,7 @@ def check_replay(
 
 
 def _gap(
-    method: Method, plan: Plan, carrier: Channel, key: Key, data: FederatedData
+    method: Method, plan: Plan, carrier: Carrier, key: Key, data: FederatedData
 ) -> float:
     plan = in_one_group(plan, _USERS)
     kept = _Kept(carrier)
@@ -96,7 +96,7 @@ def _played(
     plan: Plan,
     data: FederatedData,
     key: Key,
-    channel: Channel,
+    channel: Carrier,
     *,
     nobody: bool = False,
 ) -> list[Server]:
@@ -150,7 +150,7 @@ class _Decided:
 class _Kept:
     """A channel that also keeps what every report said."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Carrier) -> None:
         self.channel, self.name, self.delivers = channel, channel.name, channel.delivers
         self.said: list[list[Reports]] = []
 
@@ -163,7 +163,7 @@ class _Kept:
 class _Again:
     """A channel that carries earlier reports where noise does not stand for them."""
 
-    channel: Channel
+    channel: Carrier
     said: list[list[Reports]]
 
     @property

@@ -66,7 +66,7 @@ def check_whole(method: Method, plan: Plan, *, key: Key) -> Iterator[Check]:
     for number, context in enumerate(kinds):
         if is_exact(context):
             _look_at_release(context, key.at("release", number), found)
-        if plan.has_two_servers:
+        if plan.noise_shares > 1:
             most_reports = plan.population
             _look_at_two(context, most_reports, key.at("two", number), found)
     if found.limits:

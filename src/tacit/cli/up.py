@@ -110,8 +110,8 @@ def up(
     with console.Bar("up") as bar:
         bar.say("preparing the data")
         assembled = assemble(settings, progress=bar.texts)
-        is_added = settings.privacy.channel == "two_servers"
-        kind: type[Trial] = TwoServersTrial if is_added else RelayTrial
+        kinds: tuple[type[Trial], ...] = (TwoServersTrial, RelayTrial)
+        kind = dict(zip(_CHANNELS, kinds, strict=True))[settings.privacy.channel]
         trial = kind.prepared(assembled, out, clients=clients, seats=seats, port=port)
         bar.say(f"starting {', '.join(trial.roles)} on {trial.url}")
         with trial.running():

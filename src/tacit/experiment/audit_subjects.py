@@ -405,7 +405,7 @@ def of_run(run: Assembled, path: str) -> list[Subject]:
 
 def _of_the_run(run: Assembled, name: str, plan: Plan, path: str) -> Iterator[Further]:
     """What a run's own plan has beside training: one machine, and being served."""
-    if plan.has_two_servers:
+    if plan.noise_shares > 1:
         both = Subject(f"{name}, one machine", run.learner, plan)
         yield Further(ONE_MACHINE, partial(_of_one_machine, both))
     settings = run.experiment.serve.queries

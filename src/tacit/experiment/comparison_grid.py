@@ -24,6 +24,7 @@ from tacit.experiment.settings import (
     read_experiment,
     read_table,
 )
+from tacit.transport.channels import CHANNELS, channel
 
 _MOST = 80  # characters of a cleaned name
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{,99}")
@@ -250,7 +251,9 @@ def aimed_at(target: float | None, table: dict[str, Any], path: Path) -> dict[st
         targets = {"target_epsilon", "target_view"}
         kept = {f.name for f in fields(PrivacySettings)} - targets
         privacy = {k: v for k, v in privacy.items() if k in kept}
-        if privacy.get("channel") == "two_servers":  # which never adds up without noise
+        # Several operators with noise of their own never add up without it.
+        apart = [one for one in CHANNELS if channel(one).noise_shares > 1]
+        if privacy.get("channel") in apart:
             privacy["channel"] = "secure_sum"
         aimed["privacy"] = privacy | {"mechanism": "none"}
         return aimed

@@ -496,7 +496,7 @@ class Gram(SumMethod):
 
     def _most_head(self, plan: Plan) -> int:
         """The largest head: over two servers, whose half of a square can be sent."""
-        if not plan.has_two_servers:
+        if plan.noise_shares < 2:
             return self.max_head
         side = (math.isqrt(8 * MOST_NUMBERS + 1) - 1) // 2  # side (side + 1) / 2
         return min(self.max_head, side)

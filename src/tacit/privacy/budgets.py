@@ -26,7 +26,7 @@ from tacit.errors import BadValue, Refused
 from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase
 from tacit.plans import Plan
-from tacit.privacy.guarantees import is_mixed, sum_adjacency
+from tacit.privacy.guarantees import sum_adjacency
 from tacit.release import EVERYONE, Adjacency, Unit, View
 from tacit.sampling import Once, Poisson, PoissonByGroup, composed
 
@@ -121,8 +121,8 @@ def noise_of_the_sum(plan: Plan) -> float:
     Of two aggregators a server may know the noise of one; then that of the other
     counts, which is the noise on the sum over √2.
     """
-    is_half = plan.has_two_servers and plan.calibrated_view is View.SERVER
-    return math.sqrt(2.0) if is_half else 1.0
+    is_server = plan.calibrated_view is View.SERVER
+    return math.sqrt(plan.noise_shares) if is_server else 1.0
 
 
 def least_noise(
@@ -280,7 +280,7 @@ class LocalBudget:
     def epsilon(self, *, messages: int = 1) -> float:
         """The largest epsilon per message, if a round has `messages` of them."""
         times = messages * self._rounds
-        if not is_mixed(self.plan):
+        if not self.plan.is_mixed:
             return self._target / times
         noise = calibrate(  # it searches for noise, of which 1 / epsilon is a kind
             lambda z: self._mixed(1.0 / z, times),
@@ -292,7 +292,7 @@ class LocalBudget:
 
     def votes(self) -> int:
         """The number of votes per round with the least noise, at most `MOST_VOTES`."""
-        if is_mixed(self.plan):
+        if self.plan.is_mixed:
             return self._mixed_votes()
         each = self._target / self._rounds
         # The noise has one minimum, between two whole numbers of votes: try both.

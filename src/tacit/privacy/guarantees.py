@@ -23,17 +23,13 @@ from tacit.release import (
     Cells,
     Release,
     Standing,
-    Unit,
     View,
 )
 from tacit.sampling import FixedSize, composed
+from tacit.transport.channels import channel
 
 if TYPE_CHECKING:
     from tacit.accounting.dp_events import DpEvent
-
-
-_SHARED = "each of two aggregators adds noise in whole numbers (docs/two_servers.md)"
-_ONE_HONEST = (Code("one_honest_aggregator"), Code("sealed_halves"))
 
 
 def unprotected(why: str, reason: str = "") -> Cells:
@@ -54,18 +50,21 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     # Amplification by sampling needs a secret cohort, and the server draws the cohort.
     each = _seen_by_a_server(plan, event)
     seen = composed(each, plan.sampler.most_participations(plan))
-    return _of_a_sum(plan, published, seen, each=each, reason=reason)
+    views, adjacency = channel(plan.channel).sums, sum_adjacency(plan)
+    return views.cells(published, seen, each=each, adjacency=adjacency, reason=reason)
 
 
 def whole_run(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of sums that release `event` together, whatever each of them costs."""
     seen = _seen_by_a_server(plan, event)
-    return _of_a_sum(plan, event, seen, each=None, reason=reason)
+    views, adjacency = channel(plan.channel).sums, sum_adjacency(plan)
+    return views.cells(event, seen, each=None, adjacency=adjacency, reason=reason)
 
 
 def _seen_by_a_server(plan: Plan, event: DpEvent) -> DpEvent:
-    """What a sum's event is to the server; of two servers each knows its own noise."""
-    if not plan.has_two_servers:
+    """What a sum's event is to the server, which may know all noise but one share."""
+    shares = plan.noise_shares
+    if shares <= 1:
         return event
     from tacit.accounting.dp_events import GaussianDpEvent
 
@@ -74,39 +73,7 @@ def _seen_by_a_server(plan: Plan, event: DpEvent) -> DpEvent:
             f"{type(event).__name__} is not Gaussian noise, which is all that two "
             "servers add; use another channel"
         )
-    return GaussianDpEvent(event.noise_multiplier / math.sqrt(2.0))
-
-
-def _of_a_sum(
-    plan: Plan, published: DpEvent, seen: DpEvent, *, each: DpEvent | None, reason: str
-) -> Cells:
-    """The six cells of a noisy sum.
-
-    The server has a guarantee only if somebody else adds the noise. An aggregator that
-    sides with the server shows it every report. Of two aggregators one may side with
-    the server; its noise protects nobody then, and the noise of the other does.
-    """
-    adjacency = sum_adjacency(plan)
-    if plan.channel == "secure_sum":
-        trusts: tuple[Code, ...] = (Code("trusted_aggregator"),)
-        server = Cell(Standing.PROVEN, reason, seen, adjacency, trusts, each=each)
-        collusion = Cell.none("aggregator_colludes")
-    elif plan.has_two_servers:
-        reason = f"{reason}; {_SHARED}"
-        server = Cell(Standing.PROVEN, reason, seen, adjacency, _ONE_HONEST, each=each)
-        collusion = Cell.none("aggregators_collude")
-        trusts = (Code("both_aggregators_add_noise"),)
-    else:
-        trusts = (Code("server_adds_noise"),)
-        server = Cell.none(
-            "bare_at_server",
-            f"over the channel '{plan.channel}' the server sees every report without "
-            "noise",
-        )
-        collusion = server
-    release = Cell(Standing.PROVEN, reason, published, adjacency, trusts)
-    views = {View.RELEASE: release, View.SERVER: server, View.COLLUSION: collusion}
-    return {(unit, view): cell for unit in Unit for view, cell in views.items()}
+    return GaussianDpEvent(event.noise_multiplier / math.sqrt(shares))
 
 
 def local(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
@@ -132,7 +99,7 @@ def shuffled(plan: Plan, epsilon: float, *, messages: int, reason: str) -> Cells
     from tacit.accounting.events import ShuffledDpEvent, pure_local
 
     bare = local(plan, composed(pure_local(epsilon), messages), reason=reason)
-    if not is_mixed(plan):
+    if not plan.is_mixed:
         return bare
     # The count that is promised, not the count expected: fewer may turn up.
     each = composed(ShuffledDpEvent(epsilon, plan.least_honest), messages)
@@ -170,7 +137,7 @@ def _counted(plan: Plan) -> Code:
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:
     """The release of items that were selected under noise, for a plan's `before`."""
-    if plan.has_two_servers:
+    if plan.noise_shares > 1:
         raise Refused(
             "items are selected by one aggregator that sees the reports, and two "
             "servers have none; declare the items, or use channel = 'secure_sum'"
@@ -185,11 +152,6 @@ def set_of_items(plan: Plan, event: DpEvent) -> Release:
     cells = whole_run(plan, event, reason=reason)
     when = "once, before the first round"
     return Release("set of items", "everyone", when, cells, channel=plan.channel)
-
-
-def is_mixed(plan: Plan) -> bool:
-    """Whether a relay hides every message among those of others, and promises it."""
-    return plan.channel == "shuffle" and plan.least_honest > 1
 
 
 def sum_adjacency(plan: Plan) -> Adjacency:

@@ -11,6 +11,7 @@ from tacit.errors import BadValue
 from tacit.release import EVERYONE, Adjacency, Standing, Unit, View
 from tacit.statement import Statement
 from tacit.text import shown
+from tacit.transport.channels import CHANNELS, channel
 
 # Up to which epsilon a promise is called so. Above the last nothing is reassuring.
 _STRENGTHS = (
@@ -38,13 +39,6 @@ _NEIGHBOR = {
 }
 _READERS = "everyone who sees the model"
 _OPERATOR = "the server's operator"
-# With whom the server would have to collude, by channel; over `direct` there is none.
-_THIRD = {
-    "direct": "",
-    "secure_sum": "the aggregator",
-    "shuffle": "the relay",
-    "two_servers": "both aggregators",
-}
 _ANY_THIRD = "the aggregator or the relay"
 
 
@@ -96,7 +90,7 @@ def observers(views: Iterable[View], line: Statement) -> str:
     seen, thirds = {*views}, _thirds(line.channel)
     alone, together = _OPERATOR, f"the server together with {thirds}"
     either = f"the server, alone or together with {thirds}"
-    if line.channel == "two_servers":
+    if line.channel in CHANNELS and channel(line.channel).noise_shares > 1:
         alone = "the server together with one of the two aggregators"
         either = "the server together with one of the two aggregators or with both"
     if not thirds:
@@ -111,10 +105,15 @@ def observers(views: Iterable[View], line: Statement) -> str:
     return ", and ".join(filter(None, (server, readers))) + group
 
 
-def _thirds(channel: str) -> str:
-    """The parties beside the server; `channel` may name several, or none if unknown."""
-    found = dict.fromkeys(_THIRD.get(one, _ANY_THIRD) for one in channel.split("; "))
+def _thirds(names: str) -> str:
+    """The parties beside the server; `names` may be several channels, or unknown."""
+    found = dict.fromkeys(_third(one) for one in names.split("; "))
     return _ANY_THIRD if _ANY_THIRD in found else " and ".join(filter(None, found))
+
+
+def _third(name: str) -> str:
+    """With whom the server would have to collude; over `direct` there is nobody."""
+    return channel(name).third if name in CHANNELS else _ANY_THIRD
 
 
 def about(line: Statement) -> str:

@@ -159,7 +159,7 @@ class Federation(Simulation):
 
         Of sums it holds one per node; of reports all that come in a round.
         """
-        if self.plan.channel == "secure_sum":
+        if self.plan.noise_shares:
             return
         layouts = self.method.agreement(self.plan, self.catalog).reports
         one, n = max(layout.stored_bytes for layout in layouts), self.plan.cohort_size
@@ -260,7 +260,7 @@ class _Heard:
         self.dropped: dict[str, str] = {}
         self.placed: dict[str, int] = {}  # the share that a node says it holds
         self.bytes_up = self.n_replies = 0
-        self.is_summed = run.plan.channel == "secure_sum"
+        self.is_summed = run.plan.noise_shares > 0
         self.left = run.plan.population  # of reports, whichever node they come from
 
     @property

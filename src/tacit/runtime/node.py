@@ -29,7 +29,7 @@ from tacit.runtime.node_store import Kept, NodeStore, digest_of
 from tacit.runtime.rounds import Cohort, State
 from tacit.runtime.simulate import Simulation
 from tacit.text import nth_round
-from tacit.transport.channels import RoundContext, partial_sum
+from tacit.transport.channels import RoundContext, channel, partial_sum
 from tacit.transport.codec import decode_broadcast, encode_partial, encode_stack
 from tacit.transport.messages import Broadcast, PartialSum
 from tacit.transport.node_answer import Kind, NodeAnswer, Share
@@ -170,7 +170,7 @@ class Node:
 
     @property
     def _sums(self) -> bool:
-        return self.simulation.plan.channel == "secure_sum"
+        return self.simulation.plan.noise_shares > 0
 
     def _context(self, cohort: Cohort, broadcast: Broadcast) -> RoundContext:
         """Bounds and layout of the round; nothing here draws from its key."""
@@ -214,8 +214,8 @@ class Node:
 
 def refuse_channel(name: str) -> None:
     """Refuse a channel that nodes cannot speak over."""
-    if name == "two_servers":
+    if channel(name).noise_shares > 1:
         raise Refused(
-            "channel 'two_servers' has two operators, and the nodes of one server have "
+            f"channel '{name}' has two operators, and the nodes of one server have "
             "one; use channel = 'secure_sum', 'direct' or 'shuffle'"
         )

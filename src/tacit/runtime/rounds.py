@@ -17,7 +17,7 @@ from tacit.ledger.cohort import CohortLedger, Limits
 from tacit.method import Clients, Ledger, Method, Server, participate
 from tacit.runtime.secrets import Secrets
 from tacit.sampling import Draw
-from tacit.transport.channels import Channel, RoundContext, count_bytes
+from tacit.transport.channels import Carrier, RoundContext, count_bytes
 from tacit.transport.messages import MOST_PUBLIC, Broadcast, Layout, Reports
 from tacit.tree import Tree
 
@@ -45,7 +45,7 @@ class Population:
 
     shards: Shards
     keys: Keys
-    channel: Channel
+    channel: Carrier
     ledger: Ledger
     parts: tuple[range, ...]  # stretches of rounds with reports of the same kind
     chunk: int | None = None  # clients at a time; None: as many as CHUNK_BYTES allow

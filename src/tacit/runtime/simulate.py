@@ -37,21 +37,11 @@ from tacit.runtime.warm_start import Earlier
 from tacit.sampling import Everyone, FixedSize
 from tacit.statement import Account, Past, account
 from tacit.text import nth_round
-from tacit.transport.channels import Channel, channel
+from tacit.transport.channels import Carrier, channel
 from tacit.transport.exact_total import check_exact
 from tacit.transport.shared_sum import SharedSum
 
 RELEASE_ASSUMES = (Code("cipher_randomness"), Code("public_inputs"))
-
-
-# Channels of two operators: what one process would be, and what to do instead.
-_OF_TWO_OPERATORS = {
-    "two_servers": "it could open every report; run two aggregators with `tacit "
-    "serve`, use channel = 'secure_sum', which says so, or simulate",
-    "shuffle": "it would know whose report is whose; run a relay and a collector with "
-    "`tacit serve`, use channel = 'direct', where each report protects itself, or "
-    "simulate",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +63,7 @@ class Simulation:
     chunk: int | None = None
     ledger: Ledger | None = None  # None: clients keep the caps by their own counts
     caps: tuple[Cap, ...] | None = None  # None: the plan's target, if it has one
-    channel: Channel | None = None  # None: the plan's, by name
+    channel: Carrier | None = None  # None: the plan's, by name
     earlier: Earlier | None = None  # the run that this one goes on from
     absent: int = 0  # users of the plan who have no client: they contribute nothing
     is_release: bool = False  # rounds draw from the operating system and sum exactly
@@ -98,7 +88,7 @@ class Simulation:
             check.count(chunk=self.chunk)
         self._check_groups()
         check_plan(self.method, self.plan)
-        if self.plan.has_two_servers:
+        if self.plan.noise_shares > 1:
             self._check_shared(self.method)
         elif self.is_release and isinstance(self.method, SumMethod):
             self._check_exact(self.method)
@@ -143,8 +133,8 @@ class Simulation:
 
     def refuse_both_operators(self) -> None:
         """Refuse to play two real operators in one process."""
-        remedy = _OF_TWO_OPERATORS.get(self.plan.channel)
-        if self.is_release and remedy is not None:
+        remedy = channel(self.plan.channel).in_one_process
+        if self.is_release and remedy:
             raise Refused(
                 f"a release over '{self.plan.channel}' needs two operators, and this "
                 f"process would be both: {remedy}"
@@ -311,7 +301,7 @@ def check_plan(method: Method, plan: Plan) -> None:
     """Refuse what cannot work, or would break the sensitivity the account relies on."""
     check_offered(method)
     carrier = channel(plan.channel)
-    if plan.has_two_servers:
+    if plan.noise_shares > 1:
         _check_two_servers(plan)
     for reader in dict.fromkeys(method.aggregators(plan)):
         name = type(reader).__name__

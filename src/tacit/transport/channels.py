@@ -18,11 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
@@ -30,6 +31,7 @@ from tacit.transport.codec import Stored, broadcast_size, wire_size
 from tacit.transport.exact_total import exact_noise, exact_sum
 from tacit.transport.messages import Layout, Reports
 from tacit.transport.shared_sum import SharedSum, play, sealed_size
+from tacit.transport.sum_views import SumViews, bare
 from tacit.tree import Array, Arrays, Dense, Tree
 from tacit.wire_names import register
 
@@ -87,7 +89,7 @@ class RoundContext:
         return self.secret is not None or self.is_partial
 
 
-class Channel(Protocol):
+class Carrier(Protocol):
     """Carries one cohort's reports to the server."""
 
     @property
@@ -105,6 +107,17 @@ class Channel(Protocol):
         ...
 
 
+class Channel(Carrier, Protocol):
+    """A way to the server by its name in a plan, with all that it declares."""
+
+    noise_shares: ClassVar[int]  # operators that add noise to a sum; 0: the server does
+    mixes: ClassVar[bool]  # whether messages lose their sender among those of others
+    sums: ClassVar[SumViews]  # who sees what of a noisy sum
+    third: ClassVar[str]  # with whom the server would have to collude, if there is one
+    # What one process would be in a release, and what to do instead; empty: it may.
+    in_one_process: ClassVar[str]
+
+
 @register("direct")
 @dataclass(frozen=True)
 class Direct:
@@ -112,6 +125,11 @@ class Direct:
 
     name: str = "direct"
     delivers: type[Delivery] = Each
+    noise_shares: ClassVar[int] = 0
+    mixes: ClassVar[bool] = False
+    sums: ClassVar[SumViews] = bare("direct")
+    third: ClassVar[str] = ""
+    in_one_process: ClassVar[str] = ""
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Hand the reports over as they are; any noise is left to the server."""
@@ -130,6 +148,14 @@ class Shuffle:
 
     name: str = "shuffle"
     delivers: type[Delivery] = Unlinked
+    noise_shares: ClassVar[int] = 0
+    mixes: ClassVar[bool] = True
+    sums: ClassVar[SumViews] = bare("shuffle")
+    third: ClassVar[str] = "the relay"
+    in_one_process: ClassVar[str] = (
+        "it would know whose report is whose; run a relay and a collector with `tacit "
+        "serve`, use channel = 'direct', where each report protects itself, or simulate"
+    )
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Wait for all reports, cut them into messages, and mix these."""
@@ -156,6 +182,15 @@ class SecureSum:
 
     name: str = "secure_sum"
     delivers: type[Delivery] = Sum
+    noise_shares: ClassVar[int] = 1
+    mixes: ClassVar[bool] = False
+    sums: ClassVar[SumViews] = SumViews(
+        (Code("trusted_aggregator"),),
+        (Code("trusted_aggregator"),),
+        "aggregator_colludes",
+    )
+    third: ClassVar[str] = "the aggregator"
+    in_one_process: ClassVar[str] = ""
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """Add up the reports, add the noise, forget the rest.
@@ -181,6 +216,20 @@ class TwoServers:
 
     name: str = "two_servers"
     delivers: type[Delivery] = Sum
+    noise_shares: ClassVar[int] = 2
+    mixes: ClassVar[bool] = False
+    # Of two aggregators one may collude with the server: the noise of the other stays.
+    sums: ClassVar[SumViews] = SumViews(
+        (Code("both_aggregators_add_noise"),),
+        (Code("one_honest_aggregator"), Code("sealed_halves")),
+        "aggregators_collude",
+        how="each of two aggregators adds noise in whole numbers (docs/two_servers.md)",
+    )
+    third: ClassVar[str] = "both aggregators"
+    in_one_process: ClassVar[str] = (
+        "it could open every report; run two aggregators with `tacit serve`, use "
+        "channel = 'secure_sum', which says so, or simulate"
+    )
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
         """The sum of what both aggregators publish."""

@@ -12,7 +12,7 @@ from tacit import check
 from tacit.attacks.poisoning.attacks import Attack
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.transport.channels import Channel, Delivery, RoundContext, TwoServers
+from tacit.transport.channels import Carrier, Delivery, RoundContext, TwoServers
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Tree
 
@@ -26,7 +26,7 @@ class Infiltrated:
     they send must be as declared; nothing else about it is checked.
     """
 
-    channel: Channel
+    channel: Carrier
     attack: Attack
     share: float
 

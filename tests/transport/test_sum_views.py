@@ -1,0 +1,62 @@
+"""What every channel declares of a noisy sum, whoever adds the noise."""
+
+import math
+
+import pytest
+from dp_accounting import GaussianDpEvent
+
+from tacit.plans import Plan
+from tacit.privacy.guarantees import summed
+from tacit.release import CELLS, Adjacency, Standing, Unit, View
+from tacit.transport.channels import CHANNELS, channel
+from tacit.wire_names import wire_name
+
+EVENT = GaussianDpEvent(4.0)
+
+
+@pytest.fixture(params=CHANNELS)
+def carrier(request):
+    return channel(request.param)
+
+
+def test_a_channel_has_a_name_on_the_wire(carrier):
+    assert wire_name(type(carrier))[0] == carrier.name
+
+
+def test_the_server_is_promised_something_only_where_another_adds_noise(carrier):
+    cells = summed(Plan(100, channel=carrier.name), EVENT, reason="x")
+    assert cells.keys() == {*CELLS}
+    for unit in Unit:
+        views = {view: cells[unit, view] for view in View}
+        assert views[View.RELEASE].standing is Standing.PROVEN
+        assert views[View.RELEASE].event == EVENT
+        assert views[View.COLLUSION].standing is Standing.NONE
+        is_promised = views[View.SERVER].standing is Standing.PROVEN
+        assert is_promised is (carrier.noise_shares > 0)
+        assert views[View.RELEASE].assumes
+
+
+def test_a_server_that_knows_all_shares_but_one_sees_the_noise_of_one(carrier):
+    """The variances of the shares add up to that of the sum."""
+    cells = summed(Plan(100, channel=carrier.name), EVENT, reason="x")
+    seen = cells[Unit.USER, View.SERVER].event
+    if carrier.noise_shares:
+        each = EVENT.noise_multiplier / math.sqrt(carrier.noise_shares)
+        assert seen.noise_multiplier == pytest.approx(each)
+    else:
+        assert cells[Unit.USER, View.SERVER].standing is Standing.NONE
+
+
+def test_how_the_noise_is_added_stands_in_the_reason(carrier):
+    cells = carrier.sums.cells(
+        EVENT, EVENT, each=None, adjacency=Adjacency.ZERO_OUT, reason="Theorem 1"
+    )
+    reason = cells[Unit.USER, View.RELEASE].reason
+    assert reason.startswith("Theorem 1")
+    assert (reason == "Theorem 1") is not bool(carrier.sums.how)
+
+
+def test_one_process_that_would_be_two_operators_is_told_what_to_do(carrier):
+    has_two_operators = carrier.mixes or carrier.noise_shares > 1
+    assert bool(carrier.in_one_process) is has_two_operators
+    assert bool(carrier.third) is (carrier.name != "direct")
