@@ -173,10 +173,6 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
         "service/federation/test_coordinator.py",
         "and test_collector.py: the steps of both",
     ),
-    "service/form": (
-        "service/federation/test_two_halves.py",
-        "and test_messages.py: both forms",
-    ),
     "storage/sqlite_file": (
         "storage/test_store_contract.py",
         "what every store keeps on a full disk",

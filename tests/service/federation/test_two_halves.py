@@ -1,7 +1,4 @@
-"""Two halves: operators who open and add them publish what the simulation does.
-
-Also `tacit.service.form`: one client, one body.
-"""
+"""Two halves: operators who open and add them publish what the simulation does."""
 
 import math
 from dataclasses import replace
@@ -9,15 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.errors import BadValue, Refused
+from tacit.errors import Refused
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import GaussianSum
-from tacit.service.federation.accepted_round import AcceptedRound
-from tacit.service.federation.sealing import Role, SealedReport, body_size, public_key
+from tacit.service.federation.sealing import Role, SealedReport, public_key
 from tacit.service.federation.two_halves import TwoHalves
 from tacit.service.manifest import Manifest
 from tacit.transport.channels import RoundContext, channel, shared_sum
-from tacit.transport.messages import Broadcast, Layout, Reports, Slot
+from tacit.transport.messages import Layout, Reports, Slot
 from tacit.transport.shared_sum import from_bytes, published, stream
 from tacit.tree import Symmetric, Tree
 
@@ -80,16 +76,6 @@ def test_two_envelopes_of_one_report_have_nothing_in_common():
         for body in (one, other)
     }
     assert len(seeds) == 2
-
-
-def test_a_body_has_the_report_of_one_client():
-    broadcast = Broadcast(0, RUN, {})
-    accepted = AcceptedRound(MANIFEST, broadcast, FORM)
-    assert len(accepted.seal(broadcast, reports().select([0]))) == body_size(
-        FORM.row_size
-    )
-    with pytest.raises(BadValue, match="25 reports"):
-        accepted.seal(broadcast, reports())
 
 
 def test_steps_of_a_manifest_are_whole():
