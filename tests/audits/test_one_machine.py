@@ -13,7 +13,7 @@ from tacit.audits.one_machine import check_one_machine
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.privacy import CentralGaussian
 from tacit.release import View
-from tacit.runtime import simulate
+from tacit.runtime import ledger
 
 GROUPED = replace(SHARED, groups={"strict": 1_000, "open": CANARIES - 1_000})
 SCALED = FederatedPopularity(privacy=CentralGaussian(1.5, scale=SCALE))
@@ -32,7 +32,7 @@ def test_an_honest_account_promises_nothing_against_the_server(method, plan):
 
 def test_a_promise_of_two_machines_on_one_is_seen():
     """The mutant: one machine is accounted for as two would be."""
-    with broken(simulate, "of_one_operator", lambda releases, _: tuple(releases))():
+    with broken(ledger, "of_one_operator", lambda releases, _: tuple(releases))():
         assert failed(POPULARITY, SHARED) == [
             "figures against a server that is both aggregators"
         ]
@@ -53,7 +53,7 @@ def test_a_promise_to_readers_that_changes_is_seen():
             for one in releases
         )
 
-    with broken(simulate, "of_one_operator", mistaken)():
+    with broken(ledger, "of_one_operator", mistaken)():
         assert failed(POPULARITY, SHARED) == [
             "figures to readers that are not those of two machines"
         ]

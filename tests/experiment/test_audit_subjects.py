@@ -17,7 +17,7 @@ from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
 from tacit.mechanisms.personal_budgets import ByClip
 from tacit.mechanisms.randomized_response import RandomizedResponse
-from tacit.runtime import rounds, simulate
+from tacit.runtime import ledger, rounds
 from tacit.serving.query_mechanism import InterestResponse
 from tacit.transport import shared_sum
 from tacit.transport.channels import CHANNELS
@@ -98,7 +98,7 @@ def _louder(self, users, keys):
 CENTRAL = "federated_popularity, central"
 BROKEN = {  # a form, what a plain audit leaves out of it, and what is broken there
     (CENTRAL, "one machine", "both aggregators"): broken(
-        simulate, "of_one_operator", lambda releases, _: tuple(releases)
+        ledger, "of_one_operator", lambda releases, _: tuple(releases)
     ),
     (CENTRAL, "sampler", "poisson"): broken(rounds, "_cohort", parts._fixed_cohort),
     (CENTRAL, "channel", "two_servers"): broken(

@@ -53,9 +53,8 @@ from tacit.method import (
     participate,
 )
 from tacit.plans import Plan
-from tacit.release import of_one_operator
 from tacit.runtime.checkpoint import parts_of, tree_of
-from tacit.runtime.ledger import caps_of, terms_of
+from tacit.runtime.ledger import caps_of, releases_of, terms_of
 from tacit.transport.codec import decode_broadcast, encode_reports
 from tacit.transport.messages import Broadcast, Reports
 from tacit.tree import Tree
@@ -140,9 +139,7 @@ class Client:
             )
         self.agreement = method.agreement(plan, catalog)
         self.run = self.agreement.digest.hex() if run is None else run
-        releases = (*plan.before, *method.releases(plan))
-        if one_operator:
-            releases = of_one_operator(releases, one_operator)
+        releases = releases_of(method, plan, one_operator=one_operator)
         terms = terms_of(method, plan, group=group, releases=releases)
         self.terms = replace(terms, agreement=self.agreement.digest.hex())
         self.target = caps_of(plan, self.terms.group, one_operator=one_operator)

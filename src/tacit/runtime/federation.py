@@ -38,6 +38,7 @@ from tacit.keys import Key
 from tacit.method import Clients, Method, Server
 from tacit.plans import Plan
 from tacit.release import Cell, Release, Standing, Unit, View
+from tacit.runtime.ledger import releases_of
 from tacit.runtime.node import refuse_channel
 from tacit.runtime.rounds import State, Tally, open_round, secrets_after
 from tacit.runtime.secrets import Secrets
@@ -218,7 +219,8 @@ class Federation(Simulation):
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        return tuple(map(seen_by_server, self._declared))
+        declared = releases_of(self.method, self.plan, assumes=self._assumes)
+        return tuple(map(seen_by_server, declared))
 
 
 def seen_by_server(release: Release) -> Release:

@@ -1,6 +1,7 @@
 """A method's releases as terms of a ledger, and what a ledger has spent as statements.
 
-terms_of(method, plan)     before: what a client agrees to
+releases_of(method, plan)  before: what will be seen, by two operators or by one
+terms_of(method, plan)     what a client agrees to
 caps_of(plan, group, …)    the group's target, as a cap that clients keep
 statements(ledger)         after: what a real client's releases amount to
 run_statements(terms, …)   the same for a client that took part in these rounds
@@ -13,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tacit import check
+from tacit.codes import Code
 from tacit.errors import BadValue
 from tacit.ledger.budget import Cap, Taken, counted, made
 from tacit.ledger.durable import ClientLedger
@@ -28,6 +30,7 @@ from tacit.release import (
     Release,
     Standing,
     View,
+    of_one_operator,
 )
 from tacit.statement import (
     MOST_LOCAL_DELTA,
@@ -39,6 +42,25 @@ from tacit.statement import (
 )
 
 
+def releases_of(
+    method: Method,
+    plan: Plan,
+    *,
+    assumes: Collection[Code] = (),
+    one_operator: str = "",
+) -> tuple[Release, ...]:
+    """What will be seen of a client, by whom, under which guarantee.
+
+    `one_operator` is the code that says why one machine sees what two operators see
+    together: simulation, invitation and client ask here, so that none forgets it.
+    `assumes` are codes under which every release stands besides.
+    """
+    releases = (*plan.before, *method.releases(plan))
+    if assumes:
+        releases = tuple(one.assuming(*assumes) for one in releases)
+    return of_one_operator(releases, one_operator) if one_operator else releases
+
+
 def terms_of(
     method: Method,
     plan: Plan,
@@ -48,7 +70,7 @@ def terms_of(
 ) -> Terms:
     """What a client of this public group agrees to; by default the only group."""
     group = _group(plan, group)
-    made = (*plan.before, *method.releases(plan)) if releases is None else releases
+    made = releases_of(method, plan) if releases is None else releases
     return Terms(
         tuple(r for r in made if r.group in (group, EVERYONE)),
         rounds=plan.rounds,

@@ -29,8 +29,8 @@ from tacit.method import (
     enrol,
 )
 from tacit.plans import Plan
-from tacit.release import Release, of_one_operator, stretches
-from tacit.runtime.ledger import caps_of, terms_of
+from tacit.release import Release, stretches
+from tacit.runtime.ledger import caps_of, releases_of, terms_of
 from tacit.runtime.rounds import Population, State, Tally, play_round
 from tacit.runtime.secrets import Secrets
 from tacit.runtime.warm_start import Earlier
@@ -164,18 +164,17 @@ class Simulation:
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen, by whom, under which guarantee."""
-        if not self.one_operator:
-            return self._declared
-        # Who is both operators sees what both see together.
-        return of_one_operator(self._declared, self.one_operator)
+        return releases_of(
+            self.method,
+            self.plan,
+            assumes=self._assumes,
+            one_operator=self.one_operator,
+        )
 
     @property
-    def _declared(self) -> tuple[Release, ...]:
-        """The releases of plan and method, under what a release assumes besides."""
-        declared = (*self.plan.before, *self.method.releases(self.plan))
-        if not self.is_release:
-            return declared
-        return tuple(release.assuming(*RELEASE_ASSUMES) for release in declared)
+    def _assumes(self) -> tuple[Code, ...]:
+        """The codes under which every release stands besides those of the method."""
+        return RELEASE_ASSUMES if self.is_release else ()
 
     @property
     def spent_before(self) -> tuple[Past, ...]:

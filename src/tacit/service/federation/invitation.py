@@ -49,7 +49,8 @@ from tacit.experiment.settings import (
 )
 from tacit.method import Method, SumMethod
 from tacit.plans import Plan
-from tacit.release import Release, of_one_operator
+from tacit.release import Release
+from tacit.runtime.ledger import releases_of
 from tacit.sampling import Everyone, Once, Sampler
 from tacit.service.federation.two_halves import TwoHalves
 from tacit.service.form import Form
@@ -164,8 +165,7 @@ class Invitation:
     @property
     def releases(self) -> tuple[Release, ...]:
         """What will be seen of a client, by whom, under which guarantee."""
-        found = self.method.releases(self.plan)
-        return of_one_operator(found, self.one_operator) if self.one_machine else found
+        return releases_of(self.method, self.plan, one_operator=self.one_operator)
 
     @property
     def least_reports(self) -> int:
