@@ -88,12 +88,12 @@ def test_a_plan_has_the_most_over_all_ways_that_may_be_chosen(release, monkeypat
     method = method.calibrated(plan)
     traffic = Traffic.of(method, plan, WORLD.catalog)
     found = set()
-    # The round of counting after which it is enough, and what tastes are worth then.
-    for enough, worth in ((1, 1.0), (1, 0.0), (2, 1.0), (9, 1.0)):
+    # The round of counting after which it is enough, and whether tastes show then.
+    for enough, shows in ((1, True), (1, False), (2, True), (9, True)):
         monkeypatch.setattr(
             Gram, "_is_enough", lambda _, server, __, e=enough: server.round + 1 == e
         )
-        monkeypatch.setattr(heuristics, "worth_of_tastes", lambda _, w=worth: w)
+        monkeypatch.setattr(heuristics, "shows_tastes", lambda _, s=shows: s)
         found.add(counted(method, plan))
     # Counting twice and relating takes as much in either order.
     assert len(found) == len(method.ways(plan)) - 1 == 3

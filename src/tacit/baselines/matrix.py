@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tacit.data.shards import Shards
-from tacit.models.histories import ListFor, recency
+from tacit.models.histories import ListFor, latest_events, recency
 
 _NUMBERS_AT_ONCE = 2**24  # 128 MiB in double precision
 
@@ -22,11 +22,9 @@ def weighted_by_items(shards: Shards, list_for: ListFor) -> sp.csr_array:
     """Users × items: what an item counts for such a list, by its latest event."""
     if list_for == "any":
         return users_by_items(shards)
-    n, items = len(shards.items), shards.items
-    cells = shards.owners * shards.n_items + items
-    last = n - 1 - np.unique(cells[::-1], return_index=True)[1]
-    weights = recency(shards, list_for)[last].astype(np.float32)
-    places = (shards.owners[last], items[last])
+    latest = latest_events(shards)
+    weights = recency(shards, list_for)[latest].astype(np.float32)
+    places = (shards.owners[latest], shards.items[latest])
     return sp.csr_array((weights, places), shape=(len(shards), shards.n_items))
 
 

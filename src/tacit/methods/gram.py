@@ -28,8 +28,8 @@
 so far, and whether histories have so many items of the head that relating them would
 pay. Unless both hold it counts again with two thirds of what is left, and if that is
 not enough, with the rest: then the list is private popularity with the whole budget.
-If relations then show no tastes that are worth what counting on would add, line 4 is
-followed by counts in place of loadings, and nobody's list is personal.
+If relations then show no tastes (the strongest direction is too weak next to the edge
+of the noise), counts follow line 4 in place of loadings, and no list is personal.
 The choice looks at released sums and public numbers only. Shares of the budget add up
 to 1 on each way, so mu² adds up to that of one Gaussian release (docs/methods/gram.md).
 
@@ -70,6 +70,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 from itertools import product, takewhile
 from typing import ClassVar, Literal, Self, get_args
 
@@ -138,14 +139,23 @@ _BROADCAST = (  # weights that clients need to relate items
 _COUNTS = ("counts", "more counts", "last counts", "counts after relations")
 _RELATIONS = ("relations", "later relations")
 _LOADINGS = "loadings"
-# What follows what, by the counting round after which it was enough; 0: none was yet.
-_WAYS: tuple[tuple[str, ...], ...] = (
-    _COUNTS[:3],
-    ("counts", "relations", _LOADINGS),
-    ("counts", "more counts", "later relations"),
-    ("counts", "relations", "counts after relations"),
-)
-_NO_TASTES = 3  # the way where relations show none that are worth the counts forgone
+
+
+class _Way(IntEnum):
+    """What the sums so far decide; a checkpoint has its number as `enough`."""
+
+    COUNTING = 0  # where it stays unless counts are enough
+    RELATING = 1  # counts were enough after the first round
+    RELATING_LATER = 2  # after the second
+    WITHOUT_TASTES = 3  # relations show none
+
+
+_WAYS = {
+    _Way.COUNTING: _COUNTS[:3],
+    _Way.RELATING: ("counts", "relations", _LOADINGS),
+    _Way.RELATING_LATER: ("counts", "more counts", "later relations"),
+    _Way.WITHOUT_TASTES: ("counts", "relations", "counts after relations"),
+}
 # The same where a run adds to an earlier one, by whether that one has loadings.
 _ADDING: tuple[tuple[str, ...], ...] = (("relations",), (_LOADINGS,))
 _LOADED = "loaded "  # before the names of the evidence on loadings, in the memory
@@ -306,17 +316,13 @@ class Gram(SumMethod):
         return (*phases, *(_loadings(rounds, share) for rounds in loading))
 
     def next_phase(self, server: Server) -> Phase | None:
-        """The planned one; or, from released counts, what the rest of the budget buys.
-
-        After `enough` counting rounds relations follow, and then loadings if they have
-        a share; until then it goes on counting.
-        """
+        """The planned one; or, from released sums, what the rest of the budget buys."""
         if not self.chooses_phases:
             return super().next_phase(server)
-        which = int(server.memory["enough"][0])
         if self._adds_to_either:
-            which = int(self._has_loads(server.memory))
-        way = self._named_ways[which]
+            way = _ADDING[int(self._has_loads(server.memory))]
+        else:
+            way = _WAYS[_way(server)]
         name = way[server.round] if server.round < len(way) else ""
         return {phase.name: phase for phase in self.phases(server.plan)}.get(name)
 
@@ -330,7 +336,7 @@ class Gram(SumMethod):
 
     @property
     def _named_ways(self) -> tuple[tuple[str, ...], ...]:
-        return _ADDING if self._adds_to_either else _WAYS
+        return _ADDING if self._adds_to_either else (*_WAYS.values(),)
 
     def report_shape(self, phase: Phase, catalog: Catalog) -> Mapping[str, Slot]:
         """One number per item, per pair of head items, or per item and direction."""
@@ -564,26 +570,13 @@ class Gram(SumMethod):
             # Counting on makes another head, and relations are of this one.
             memory |= Evidence(0.0, 0.0).arrays()
             memory["half"] = np.zeros_like(memory["half"])
-            memory["enough"] = np.array([_NO_TASTES])
+            memory["enough"] = np.array([_Way.WITHOUT_TASTES])
         return server.after(weights={**server.weights, **learnt}, memory=memory)
 
     def _counts_after(self, plan: Plan, phase: Phase) -> Phase | None:
         """The phase that may count on after this one, in place of loadings."""
         name = _COUNTS[3] if phase.name == "relations" else None
         return next((p for p in self.phases(plan) if p.name == name), None)
-
-    def _forgone(self, server: Server) -> float:
-        """The share of a list that counting on would add, in place of loadings."""
-        plan, noise = server.plan, _count_noise(server.memory)
-        phase = self.next_phase(server)
-        after = None if phase is None else self._counts_after(plan, phase)
-        if after is None:
-            return 0.0
-        [first] = (p for p in self.phases(plan) if p.name == "counts")
-        least = self._count_deviation(plan, first.share + after.share)
-        counting = self._counting(plan, noise, head=self._side(server.catalog))
-        counted = replace(counting, least=least).judged(server.weights["counts"])
-        return max(0.0, 1 - counted.share_found)
 
     def _counted(
         self, server: Server, phase: Phase, found: Float64[np.ndarray, "items"]
@@ -605,7 +598,8 @@ class Gram(SumMethod):
         memory = {**server.memory, "count variance": variance}
         server = replace(server, memory=memory)
         if self.chooses_phases and self._is_enough(server, counts):
-            memory["enough"] = np.array([server.round + 1])
+            enough = _Way.RELATING_LATER if server.round else _Way.RELATING
+            memory["enough"] = np.array([enough])
             server = replace(server, memory=memory)
         weights = {**server.weights, **self._head(server, counts)}
         return server.after(weights=weights, memory=memory)
@@ -650,8 +644,8 @@ class Gram(SumMethod):
         """The counts, the head, its weights and the direction of popularity."""
         side, width = self._side(server.catalog), self._width(server.catalog)
         # Where nothing but counts is known, items stand in the order of their counts.
-        which = int(server.memory["enough"][0])
-        is_last = self.chooses_phases and which in (0, _NO_TASTES)
+        by_counts = (_Way.COUNTING, _Way.WITHOUT_TASTES)
+        is_last = self.chooses_phases and _way(server) in by_counts
         noise = 0.0 if is_last else _count_noise(server.memory)
         exponent = self.weight_exponent
         found = head_of(counts, size=width, exponent=exponent, deviation=noise)
@@ -702,7 +696,7 @@ class Gram(SumMethod):
             strengths[first:n] *= sure[first:] ** doubt
             if not self._has_loads(memory) and not self._adds_to_either:
                 strongest = above.max(initial=0.0) / (known.users * edge)
-                if heuristics.worth_of_tastes(strongest) <= self._forgone(server):
+                if not heuristics.shows_tastes(strongest):
                     strengths[:] = 0.0
         return {"vectors": vectors, "strengths": strengths, **more}
 
@@ -1119,6 +1113,11 @@ class _GramFor(Gram):
     @property
     def _list_for(self) -> ListFor:
         return self.list_for
+
+
+def _way(server: Server) -> _Way:
+    """The way that the sums so far have decided on."""
+    return _Way(int(server.memory["enough"][0]))
 
 
 def _count_noise(memory: Arrays) -> float:

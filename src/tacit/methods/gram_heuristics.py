@@ -29,9 +29,9 @@ BEST = 100  # places of a list: what counting must find
 # direction stands out from the noise, and how well one history shows where it lies on
 # it. On validation users it paid up to .0066 and lost from .0100 on (docs, same page).
 _PAYS = 0.008
-# A direction of the strength .354 of the edge has as much truth as noise (`certainty`).
-# Beyond that, tastes add this share of a list per edge, about, on validation users.
-_CLEAR, _WORTH = math.sqrt(1 / 8), 0.4
+# Relations show tastes if the strongest direction has this part of the edge of their
+# noise. Below it lists lost on average, and above they gained (docs, same page).
+_SHOWN = 0.3
 # Loadings need histories of so many items of the head, because of fewer a taste is
 # mostly each item itself; or an edge of at most this times n²: then tastes are clear.
 _TASTES_FROM, _TASTES_CLEAR = 4.0, 0.001
@@ -156,16 +156,16 @@ def is_enough(
     )
 
 
-def worth_of_tastes(strongest: float) -> float:
-    """The share of a list that tastes are expected to add, in that of `share_found`.
+def shows_tastes(strongest: float) -> bool:
+    """Whether relations show tastes, so that a personal list is worth its noise.
 
     `strongest` is the strength of the strongest direction over the edge of the noise,
     without what items have in common with themselves.
 
-    >>> worth_of_tastes(0.35), round(worth_of_tastes(0.5), 2)
-    (0.0, 0.06)
+    >>> shows_tastes(0.29), shows_tastes(0.31)
+    (False, True)
     """
-    return _WORTH * max(0.0, strongest - _CLEAR)
+    return strongest >= _SHOWN
 
 
 def own_part_taken_out(items_per_history: float, most_popular: float) -> float:

@@ -87,6 +87,12 @@ def recency(shards: Shards, list_for: ListFor) -> Float64[np.ndarray, "events"]:
     return np.ones(len(shards.items))
 
 
+def latest_events(shards: Shards) -> Int64[np.ndarray, "pairs"]:
+    """Where each user's latest event of each item stands, by user and then by item."""
+    cells = shards.owners * shards.n_items + shards.items
+    return len(cells) - 1 - np.unique(cells[::-1], return_index=True)[1]
+
+
 def popular_factor(list_for: ListFor) -> float:
     """How much louder popularity is in a ranking: next visits are less personal."""
     return 2.0 if list_for == "visit" else 1.0
@@ -97,9 +103,8 @@ def _later_items(shards: Shards) -> Int64[np.ndarray, "events"]:
     n, owners = len(shards.items), shards.owners
     if not n:
         return np.zeros(0, np.int64)
-    cells = owners * shards.n_items + shards.items
     is_last = np.zeros(n, bool)
-    is_last[n - 1 - np.unique(cells[::-1], return_index=True)[1]] = True
+    is_last[latest_events(shards)] = True
     ends = np.ones(n, bool)  # of a run of events of one user at one time
     if shards.times is not None:
         ends[:-1] = (np.diff(owners) != 0) | (np.diff(shards.times) != 0)

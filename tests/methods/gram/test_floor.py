@@ -18,7 +18,7 @@ from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_heuristics import first_count_share, load_share, loads_shape
-from tacit.models.eigenvalue_shrinkage import certainty
+from tacit.models.eigenvalue_shrinkage import Spectrum, noise_edge
 from tacit.models.item_relations import Relations, own_parts
 from tacit.plans import Plan
 from tacit.release import View
@@ -110,7 +110,7 @@ ALIKE = world_of(1500, 60, length=12, power=0.8, other=1.0)
         (DENSE, 8.0, ["counts", "relations", "loadings"]),
         (SPARSE, 2.0, ["counts", "more counts", "last counts"]),
         (SPARSE, 0.05, ["counts"]),
-        (ALIKE, 2.0, ["counts", "relations", "counts after relations"]),
+        (ALIKE, 1.0, ["counts", "relations", "counts after relations"]),
     ],
 )
 def test_released_counts_decide_what_the_rest_of_the_budget_buys(world, epsilon, names):
@@ -158,7 +158,7 @@ def test_the_shares_of_every_way_add_up_to_one(counting):
 
 def test_where_relations_show_no_tastes_it_counts_on_and_ranks_by_counts():
     """The counts have the noise of both countings, and nobody's list is personal."""
-    plan = plan_of(ALIKE, epsilon=2.0)
+    plan = plan_of(ALIKE, epsilon=1.0)
     made, _, state = trained(CENTRAL, ALIKE, plan)
     server, noise = state.server, made.privacy
     assert not server.weights["strengths"].any()
@@ -175,20 +175,44 @@ def test_where_relations_show_no_tastes_it_counts_on_and_ranks_by_counts():
 
 
 def test_a_refresh_of_a_run_without_tastes_starts_relations_of_its_own_head():
-    plan = plan_of(ALIKE, epsilon=2.0)
+    plan = plan_of(ALIKE, epsilon=1.0)
     _, _, state = trained(CENTRAL, ALIKE, plan)
     memory = state.server.memory
     assert not memory["half"].any()
     assert (memory["people"], memory["variance"]) == (0, 0)
 
 
-@pytest.mark.parametrize("strongest", [0.0, 0.2, 0.35])
-def test_a_direction_with_more_noise_than_truth_is_worth_no_counts(strongest):
-    assert heuristics.worth_of_tastes(strongest) == 0
-    edge, side = 1.0, 50
-    deviation = edge / np.sqrt(2 * side)
-    seen = certainty(np.array([strongest * edge]), side=side, deviation=deviation)
-    assert seen[0] < 0.5
+@pytest.mark.parametrize(
+    ("strongest", "name"),
+    [
+        (0.0, "counts after relations"),
+        (0.29, "counts after relations"),
+        (0.31, "loadings"),
+        (2.0, "loadings"),
+    ],
+)
+def test_the_strongest_direction_next_to_the_noise_decides_on_loadings(
+    strongest, name, monkeypatch
+):
+    """Whatever counting on would find, and whatever the other directions have."""
+
+    def found(matrix, *, deviation, **_):
+        vectors = np.eye(len(matrix))[:, :3]
+        strengths = noise_edge(len(matrix), deviation) * strongest * np.ones(3)
+        return Spectrum(vectors, strengths, rest=0.0)
+
+    monkeypatch.setattr(gram, "cleaned", found)
+    monkeypatch.setattr(heuristics, "own_part_taken_out", lambda *_: 0.0)
+    plan = plan_of(DENSE, epsilon=4.0)
+    method = CENTRAL.calibrated(plan)
+    people = DENSE.catalog, DENSE.profiles, DENSE.shards
+    simulation = Simulation(method, plan, *people, Key.from_seed(0))
+    state, _ = simulation.step(simulation.start())
+    state, _ = simulation.step(state)
+    phase = method.next_phase(state.server)
+    assert phase is not None
+    assert phase.name == name
+    assert state.server.weights["strengths"].any() == (name == "loadings")
 
 
 def test_counted_to_the_end_it_is_popularity_with_the_whole_budget():
@@ -251,7 +275,7 @@ def test_items_that_go_with_themselves_are_no_taste(monkeypatch):
 
     def personal():
         state = trained(method, world, plan)[2]
-        assert state.server.memory["enough"][0] == 1
+        assert gram._way(state.server) == gram._Way.RELATING
         return float(state.server.weights["strengths"].max())
 
     found = personal()
@@ -295,8 +319,9 @@ def test_short_histories_are_counted_again_and_shorter_ones_not_related():
     for length in (2, 3, 12):
         world = world_of(1500, 60, length=length, power=0.8)
         state = trained(CENTRAL, world, plan_of(world, epsilon=1.0))[2]
-        names[length] = int(state.server.memory["enough"][0])
-    assert names == {2: 0, 3: 2, 12: 1}
+        names[length] = gram._way(state.server)
+    ways = gram._Way.COUNTING, gram._Way.RELATING_LATER, gram._Way.RELATING
+    assert names == dict(zip((2, 3, 12), ways, strict=True))
 
 
 def test_directions_that_are_not_loaded_are_weighted_by_how_sure_they_are(monkeypatch):
