@@ -7,8 +7,9 @@ A gain is NDCG@100 of Gram over that of private popularity of the same budget, o
 who never trained. `gram_forecast.json` beside this file has those measured: figures of
 whole sets, and nothing of anybody. A range is foretold from users, items, epsilon,
 delta and the rounded length of a usual history alone, and every constant of the fit of
-a set follows from the other sets and worlds: how their counts fall, and their gains on
-validation users. What is right is judged by test users.
+a set follows from the other sets and worlds: how their counts fall, how strong their
+strongest taste is, and their gains on validation users. What is right is judged by test
+users.
 
 Score: that of an interval for log gains (Gneiting and Raftery 2007, equation 43), its
 width plus 2 / alpha for each unit that the gain lies outside; lower is better. The
@@ -26,6 +27,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import NormalDist, fmean, stdev
+from unittest.mock import patch
 
 import numpy as np
 
@@ -36,6 +38,7 @@ from tacit.experiment.assemble import Assembled
 from tacit.experiment.evaluate import evaluate_method
 from tacit.keys import Key
 from tacit.method import CentralGaussian
+from tacit.methods import gram_heuristics as heuristics
 from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.gram_forecast import (
@@ -47,6 +50,7 @@ from tacit.methods.gram_forecast import (
     round_history,
     usual_history,
 )
+from tacit.methods.gram_heuristics import shows_tastes
 from tacit.plans import Plan
 from tacit.runtime.simulate import Simulation
 
@@ -73,7 +77,10 @@ class Cell:
     users: int
     items: int
     history: float  # the usual length, not rounded
-    fall: float  # of counts with the rank; known after training only
+    fall: float  # of counts with the rank; known after training only, as is the next
+    strongest: (
+        float | None
+    )  # direction, over the edge of the noise; None: none was asked
     ended: str  # the last phase of the runs
     validation: float  # gains
     test: float
@@ -82,7 +89,15 @@ class Cell:
         """The range for this cell by these constants."""
         history = round_history(self.history)
         known = _known(self.users, self.items, self.epsilon, history, fit.falls)
-        return foretell(*known, fit)
+        return foretell(*known, history=history, fit=fit)
+
+    @property
+    def taste(self) -> float:
+        """The strength of the strongest direction, per user and item of a history."""
+        edge = _calibrated(self.users, self.epsilon).usual_edge(
+            _plan(self.users, self.epsilon)
+        )
+        return (self.strongest or 0.0) * edge / round_history(self.history)
 
 
 @cache
@@ -140,8 +155,14 @@ def logarithms(gain: Gain) -> tuple[float, float]:
 def fitted(cells: Sequence[Cell]) -> Fit:
     """The constants that follow from these cells, by their validation users."""
     falls = [math.log(fall) for fall in {one.name: one.fall for one in cells}.values()]
+    by_noise = sorted(cells, key=lambda one: one.epsilon)  # the least noise is the last
+    asked = {one.name: one for one in by_noise if one.strongest}
+    tastes = [math.log(one.taste) for one in asked.values()]
     z = NormalDist().inv_cdf(1 - ALPHA / 2)
-    usual = Fit(0.0, 0.0, math.exp(fmean(falls)), math.exp(z * stdev(falls)))
+    usual = Fit(
+        *(0.0, 0.0, math.exp(fmean(falls)), math.exp(z * stdev(falls))),
+        taste=math.exp(fmean(tastes) - z * stdev(tastes)),
+    )
     gains = [cell.validation for cell in cells]
 
     def badness(fit: Fit) -> float:
@@ -178,7 +199,14 @@ def measured(
             (place, epsilon, Key.from_seed(100 * seed + draw))
             for (seed, place), draw in product(enumerate(places), range(draws))
         ]
-        ended, gram = zip(*(_played(*run, Gram) for run in runs), strict=True)
+        strongest = list[float]()
+
+        def noted(one: float, asked: list[float] = strongest) -> bool:
+            asked.append(one)
+            return shows_tastes(one)
+
+        with patch.object(heuristics, "shows_tastes", noted):
+            ended, gram = zip(*(_played(*run, Gram) for run in runs), strict=True)
         beside = [_played(*run, FederatedPopularity)[1] for run in runs]
         gains = np.mean(gram, axis=0) / np.mean(beside, axis=0)
         usual = usual_history(train.lengths.tolist())
@@ -186,6 +214,7 @@ def measured(
             Cell(
                 *(name, epsilon, len(train), train.n_items),
                 *(round(usual, 1), round(_fall(train), 2)),
+                round(fmean(strongest), 2) if strongest else None,
                 ", ".join(sorted(set(ended))),
                 *(round(float(gain), 3) for gain in gains),
             )

@@ -941,7 +941,7 @@ class Gram(SumMethod):
         if edge == 0:
             return f"no noise: {what} exactly"
         if gain is not None:
-            return f"{what} if that pays; expect {gain}{self._assumed_history}"
+            return f"{what} if that pays; expect {gain}{self._assumption}"
         return (
             f"{what}{whose}; a taste stands out from the noise if it makes up "
             f"{edge:.1%} of what users have in common; nothing more is foretold where "
@@ -949,7 +949,12 @@ class Gram(SumMethod):
         )
 
     @property
-    def _assumed_history(self) -> str:
+    def _assumed_history(self) -> int:
+        """Items of a usual history: those declared, or what a plan takes for them."""
+        return self.usual_history or forecast.USUAL_HISTORY
+
+    @property
+    def _assumption(self) -> str:
         if self.usual_history is not None:
             return ""
         return (
@@ -964,15 +969,16 @@ class Gram(SumMethod):
             if not self.chooses_phases or self.count_rounds is not None:
                 return None
             relates = self.relates_usually(plan, catalog, forecast.FIT.falls)
-        return forecast.foretell(self.usual_edge(plan), relates)
+        edge, history = self.usual_edge(plan), self._assumed_history
+        return forecast.foretell(edge, relates, history=history)
 
     def relates_usually(
         self, plan: Plan, catalog: Catalog, falls: Sequence[float]
     ) -> tuple[bool, ...]:
         """Whether the rule relates, in each of the usual catalogs that are possible."""
         users, n_items = self.planned(plan), len(catalog)
-        usual = self.usual_history or forecast.USUAL_HISTORY
-        catalogs = product(falls, forecast.possible_histories(usual))
+        histories = forecast.possible_histories(self._assumed_history)
+        catalogs = product(falls, histories)
         return tuple(
             self._relates(
                 plan,

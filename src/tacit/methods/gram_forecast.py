@@ -4,19 +4,23 @@
     e      the edge of the noise over users if relating had all but a usual counting
     x      log(HOPELESS / e), at least 0: how far it is below a hopeless edge
     f      how steeply counts fall with the rank: the count of rank k goes as k^-f
+    c      the strength of a taste, per user and item of a usual history, that nine sets
+           in ten have: the strongest direction is then c history / e of the edge
 
 Before training nobody knows the counts, and usual histories are known to a rounding. So
-the very rule of the run (`gram_heuristics.is_enough`) is asked of nine usual catalogs:
-flat, usual and steep ones, each with three lengths of a history. Then, in logarithms,
+the very rules of the run are asked beforehand: `gram_heuristics.is_enough` of nine
+usual catalogs (flat, usual and steep ones, each with three lengths of a history), and
+`shows_tastes` of a taste of that strength. Then, in logarithms,
 
-    never relates   -margin  to  margin
-    may or may not  -margin  to  slope x + margin, and no wider than log 1.6
-    always relates  above 0  to  slope x + margin or `most`, and no wider than log 1.6
+    never relates    -margin  to  margin
+    may not relate,
+    or find a taste  -margin  to  slope x + margin, and no wider than log 1.6
+    always does both above 0  to  slope x + margin or `most`, and no wider than log 1.6
 
-The slope, `most` and the f are fitted to gains that were measured on sets of data and
-invented worlds (docs/methods/gram.md). The margin is what `compare` itself cannot tell:
-with a few hundred test users a ratio of two means has a standard error of two or three
-percent.
+The slope, `most`, the f and c are fitted to gains that were measured on sets of data
+and invented worlds (docs/methods/gram.md). The margin is what `compare` itself cannot
+tell: with a few hundred test users a ratio of two means has a standard error of two or
+three percent.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from tacit.methods.gram_heuristics import HOPELESS
+from tacit.methods.gram_heuristics import HOPELESS, shows_tastes
 
 HISTORIES = (5, 10, 20, 50, 100)  # items of a usual history, as it may be declared
 USUAL_HISTORY = 20  # where nobody declares it
@@ -47,6 +51,7 @@ class Fit:
     most: float  # logarithm of the largest upper end
     fall: float  # f of a usual catalog
     spread: float  # between usual and steep catalogs: a factor of f
+    taste: float  # c
 
     @property
     def falls(self) -> tuple[float, float, float]:
@@ -54,7 +59,7 @@ class Fit:
         return self.fall / self.spread, self.fall, self.fall * self.spread
 
 
-FIT = Fit(slope=0.3, most=0.6, fall=0.7, spread=1.39)
+FIT = Fit(slope=0.3, most=0.6, fall=0.7, spread=1.39, taste=0.000245)
 
 
 @dataclass(frozen=True)
@@ -80,19 +85,24 @@ class Gain:
         return f"{self.words} ({self.low:.2f} to {self.high:.2f} times its NDCG@100)"
 
 
-def foretell(edge: float, relates: Sequence[bool], fit: Fit = FIT) -> Gain:
+def foretell(
+    edge: float, relates: Sequence[bool], *, history: float, fit: Fit = FIT
+) -> Gain:
     """The gain at this edge, where the rule relates in these of the usual catalogs.
 
-    >>> foretell(0.01, [True, True]).words
+    >>> foretell(0.01, [True, True], history=20).words
     'personal lists, far better than private popularity'
-    >>> str(foretell(0.05, [True, False]))[-33:]
+    >>> str(foretell(0.05, [True, False], history=20))[-33:]
     '(0.95 to 1.29 times its NDCG@100)'
+    >>> foretell(0.01, [True, True], history=5).words
+    'a list like private popularity, or better and personal'
     """
     if not any(relates):
         return Gain(math.exp(-_MARGIN), math.exp(_MARGIN), never_relates=True)
     width = math.log(WIDEST)
     high = fit.slope * max(0.0, math.log(HOPELESS / edge)) + _MARGIN
-    if not all(relates):
+    finds_tastes = shows_tastes(fit.taste * history / edge)
+    if not (all(relates) and finds_tastes):
         return Gain(math.exp(-_MARGIN), math.exp(min(high, width - _MARGIN)))
     high = min(high, fit.most)
     low = max(high - width, math.log(_LEAST_GAIN))

@@ -30,8 +30,8 @@ BEST = 100  # places of a list: what counting must find
 # it. On validation users it paid up to .0066 and lost from .0100 on (docs, same page).
 _PAYS = 0.008
 # Relations show tastes if the strongest direction has this part of the edge of their
-# noise. Below it lists lost on average, and above they gained (docs, same page).
-_SHOWN = 0.3
+# noise: the least at which no list fell below private popularity (docs, same page).
+_SHOWN = 1 / 3
 # Loadings need histories of so many items of the head, because of fewer a taste is
 # mostly each item itself; or an edge of at most this times n²: then tastes are clear.
 _TASTES_FROM, _TASTES_CLEAR = 4.0, 0.001
@@ -162,7 +162,7 @@ def shows_tastes(strongest: float) -> bool:
     `strongest` is the strength of the strongest direction over the edge of the noise,
     without what items have in common with themselves.
 
-    >>> shows_tastes(0.29), shows_tastes(0.31)
+    >>> shows_tastes(0.3), shows_tastes(0.35)
     (False, True)
     """
     return strongest >= _SHOWN

@@ -186,8 +186,8 @@ def test_a_refresh_of_a_run_without_tastes_starts_relations_of_its_own_head():
     ("strongest", "name"),
     [
         (0.0, "counts after relations"),
-        (0.29, "counts after relations"),
-        (0.31, "loadings"),
+        (0.33, "counts after relations"),
+        (0.34, "loadings"),
         (2.0, "loadings"),
     ],
 )
