@@ -30,7 +30,8 @@ BEST = 100  # places of a list: what counting must find
 # it. On validation users it paid up to .0066 and lost from .0100 on (docs, same page).
 _PAYS = 0.008
 # Relations show tastes if the strongest direction has this part of the edge of their
-# noise: the least at which no list fell below private popularity (docs, same page).
+# noise. A smaller part would gain more on average, and with .3 and less some lists fall
+# below private popularity (docs, same page).
 _SHOWN = 1 / 3
 # Loadings need histories of so many items of the head, because of fewer a taste is
 # mostly each item itself; or an edge of at most this times n²: then tastes are clear.
