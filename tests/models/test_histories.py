@@ -5,7 +5,7 @@ import pytest
 
 from tacit.data.interactions import Interactions
 from tacit.data.shards import Shards
-from tacit.models.histories import log_counts, recency, rows
+from tacit.models.histories import latest_events, log_counts, recency, rows
 
 DAY = 86_400
 
@@ -60,6 +60,11 @@ def test_what_noise_may_have_made_is_no_count():
     assert noisy[0] == pytest.approx(np.log(70))
     bare = log_counts(counts, floor=0.0)
     assert bare.tolist() == pytest.approx([np.log(70), np.log(4), 0, 0])
+
+
+def test_the_latest_event_of_an_item_stands_for_it(shards):
+    assert latest_events(shards).tolist() == [1, 2, 3, 4]
+    assert not len(latest_events(shards.take([1])))
 
 
 def test_a_session_counts_the_items_that_came_later():
