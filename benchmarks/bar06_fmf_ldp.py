@@ -14,6 +14,7 @@ devices' own keys, reports that could be encoded, the count, the server's steps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,7 +67,7 @@ def measure(quick: bool) -> list[Case]:
     best = fastest(runs, repeats=7)
     loops = {"loop": _loop, "thrifty loop": _thrifty_loop}
     for name, loop in loops.items():
-        took = [seconds(lambda loop=loop: loop(some, items, rng)) for _ in range(3)]
+        took = [seconds(partial(loop, some, items, rng)) for _ in range(3)]
         best[name] = min(took) * users / TIMED
     return _cases(users, best)
 
@@ -134,7 +135,9 @@ def _thrifty_loop(
     return total
 
 
-def _drawn(gradient: np.ndarray, rng: np.random.Generator) -> tuple[int, int, float]:
+def _drawn(
+    gradient: np.ndarray, rng: np.random.Generator
+) -> tuple[np.int64, np.int64, float]:
     """Algorithm 1, lines 2 to 10."""
     (n_items, factors), chance = gradient.shape, np.exp(EPSILON)
     item, factor = rng.integers(n_items), rng.integers(factors)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.bar import Bar, Case
 from benchmarks.timing import fastest
 from tacit.data.catalog import Catalog
-from tacit.data.features import Category, Text
+from tacit.data.features import Category, Feature, Text
 from tacit.data.strings import Strings
 from tacit.keys import Key
 from tacit.mechanisms.clipping import clip_by_norm
@@ -95,9 +96,7 @@ class Round:
 
         total = {name: torch.zeros_like(value) for name, value in self.theta.items()}
         for read, shown in self.own:
-            slopes = self._slopes(
-                lambda theta, r=read, s=shown: _loss(theta, r[None], s[None])
-            )
+            slopes = self._slopes(partial(_loss, read=read[None], shown=shown[None]))
             square = sum((slope**2).sum() for slope in slopes.values())
             factor = torch.clamp(CLIP / torch.sqrt(square), max=1.0)
             for name, slope in slopes.items():
@@ -210,7 +209,7 @@ def _catalog(n_news: int) -> Catalog:
 
     kinds = [f"c{n}" for n in draws.integers(0, 17, n_news)]
     details = [f"s{n}" for n in draws.integers(0, 264, n_news)]
-    features = {
+    features: dict[str, Feature] = {
         "abstract": Text(texts(40)),
         "category": Category.of(kinds),
         "subcategory": Category.of(details),

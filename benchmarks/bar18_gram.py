@@ -10,6 +10,7 @@ The third sum is measured likewise, by bar 20.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -102,15 +103,17 @@ def _played(simulation: Simulation, state: State) -> Server:
 
 def _without_noise(simulation: Simulation, state: State) -> Server:
     """The server after the same round, with hardly any noise on its sum."""
-    names = (phase.name for phase in simulation.method.phases(simulation.plan))
+    method = simulation.method
+    assert isinstance(method, Gram)
+    names = (phase.name for phase in method.phases(simulation.plan))
     quiet = CentralGaussian({n: 1.0 if n == "counts" else 1e-12 for n in names})
-    exact = replace(simulation, method=replace(simulation.method, privacy=quiet))
+    exact = replace(simulation, method=replace(method, privacy=quiet))
     agreed = exact.method.agreement(simulation.plan, simulation.catalog)
     clients = replace(state.clients, agreement=agreed)
     return _played(exact, replace(state, clients=clients))
 
 
-def _simulation(users: int, *, rounds: int, **loads: int) -> Simulation:
+def _simulation(users: int, *, rounds: int, **loads: Any) -> Simulation:
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, ITEMS + 1) ** 0.7
     events = rng.choice(ITEMS, users * EVENTS, p=chance / chance.sum())

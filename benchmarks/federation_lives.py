@@ -23,7 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ _IMPORTED_LATE = (
     "cryptography.hazmat.primitives.asymmetric.x25519",
     "cryptography.hazmat.primitives.hpke",
 )
-_SCHEDULE = {"window": 600, "poll": 0.01}
+_SCHEDULE = CoordinatorSchedule(window=600, poll=0.01)
 _INTAKE = IntakeLimits(linger=0.005, few=3)
 
 
@@ -298,7 +298,7 @@ def _warm() -> None:
     for module in _IMPORTED_LATE:
         importlib.import_module(module)
     trusted = httpx.create_ssl_context()  # 30 ms to read all authorities
-    default.create_ssl_context = lambda *_, **__: trusted  # type: ignore[assignment]
+    default.create_ssl_context = lambda *_, **__: trusted  # type: ignore[attr-defined]
     gc.collect()
     gc.freeze()  # else each process looks through, and so copies, all that is here
 
@@ -394,14 +394,14 @@ def _coordinate(life: Life, passing: Callable[[str], None]) -> None:
         void(self, row, why, ends_run=ends_run)
         (folder / "void").touch()
 
-    Coordinator._void = voided  # type: ignore[method-assign]
+    Coordinator._void = voided  # type: ignore[method-assign, assignment]
     OperatorClient.close = closed  # type: ignore[method-assign]
     OperatorClient.open = opened  # type: ignore[method-assign]
     Coordinator.public = property(shown)  # type: ignore[assignment]
     # Some honest clients come too late, unless a slow one is waited for.
     late = 0 if life.has_client else life.seed % 3
     enough = life.enough or HONEST + life.has_client - late
-    schedule = CoordinatorSchedule(enough=enough, **_SCHEDULE)
+    schedule = replace(_SCHEDULE, enough=enough)
     serve_coordinator(life.place.coordinator(schedule), life.world.run, passing=passing)
 
 

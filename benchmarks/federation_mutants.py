@@ -99,19 +99,20 @@ def caught(mutant: Mutant, world: World, lives: int) -> tuple[bool, str]:
 
 
 def _noise_drawn_late() -> None:
-    published = aggregator.published
+    published = aggregator.published  # type: ignore[attr-defined]
 
     def other(halves: Any, *, sigma: int, seed: bytes) -> Any:
         del seed
         return published(halves, sigma=sigma, seed=os.urandom(SECRET_BYTES))
 
-    aggregator.published = other
+    aggregator.published = other  # type: ignore[attr-defined]
 
 
 def _sum_not_kept() -> None:
     """The seed is in memory alone, so a process that starts again draws another."""
     seeds: dict[bytes, bytes] = {}
-    published, close = aggregator.published, Aggregator.close
+    published = aggregator.published  # type: ignore[attr-defined]
+    close = Aggregator.close
 
     def noisy(halves: Any, *, sigma: int, seed: bytes) -> Any:
         kept = seeds.setdefault(seed, os.urandom(SECRET_BYTES))
@@ -123,10 +124,10 @@ def _sum_not_kept() -> None:
         found = close(self, round_id, chosen)
         return None if found is None else self.compute(round_id)
 
-    aggregator.published = noisy
+    aggregator.published = noisy  # type: ignore[attr-defined]
     Aggregator.close = anew  # type: ignore[method-assign]
     _noise_kept()  # else nothing could be computed anew
-    AggregatorStore._clear_keys = lambda _: None  # type: ignore[method-assign]
+    AggregatorStore._clear_keys = lambda _: None  # type: ignore[method-assign, assignment]
 
 
 def _noise_kept() -> None:
@@ -217,7 +218,7 @@ def _batch_named_early() -> None:
             file.execute("DELETE FROM batches WHERE batch = ?", (batch_id,))
         return found
 
-    Aggregator._passed_on = named  # type: ignore[method-assign]
+    Aggregator._passed_on = named  # type: ignore[method-assign, assignment]
 
 
 def _ledger_line_late() -> None:
@@ -230,7 +231,7 @@ def _ledger_line_late() -> None:
         self.passing("ledger_line")
         return 0.0
 
-    Coordinator._open = opened  # type: ignore[method-assign]
+    Coordinator._open = opened  # type: ignore[method-assign, assignment]
 
 
 MUTANTS = (

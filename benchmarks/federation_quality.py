@@ -34,7 +34,7 @@ from tacit.experiment.assemble import assemble, data_read_once
 from tacit.experiment.evaluate import evaluate_method
 from tacit.experiment.settings import read_experiment
 from tacit.keys import Key
-from tacit.service.federation.coordinated_run import PublishedSum
+from tacit.service.federation.coordinated_run import CoordinatedRun, PublishedSum
 from tacit.service.federation.one_machine import TwoServersTrial
 from tacit.service.federation.sealing import SumFields
 from tacit.service.federation.seed_batches import Closing
@@ -131,6 +131,7 @@ def through_services(options: Any, epsilon: float) -> tuple[float, bool]:
         exact = all(
             is_exact(place, one, own) for one, own in zip(sums, counts, strict=True)
         )
+        assert isinstance(trial.run, CoordinatedRun)
         server = trial.run.after([one for _, one in sums])
     state = replace(assembled.simulation.start(), server=server)
     found = evaluate_method(assembled, state, assembled.split.test)

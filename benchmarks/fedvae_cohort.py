@@ -144,10 +144,11 @@ def clipped_sum_by_loop(cohort: Cohort, module: MultVae) -> list[torch.Tensor]:
             cohort.inputs[one], cohort.targets[one], cohort.noise[one]
         ).sum()
         loss.backward()
-        norm = torch.sqrt(sum((p.grad**2).sum() for p in parameters))
-        factor = min(1.0, CLIP / float(norm))
-        for whole, p in zip(total, parameters, strict=True):
-            whole += factor * p.grad
+        slopes = [p.grad for p in parameters if p.grad is not None]
+        squares = torch.stack([(slope**2).sum() for slope in slopes])
+        factor = min(1.0, CLIP / float(torch.sqrt(squares.sum())))
+        for whole, slope in zip(total, slopes, strict=True):
+            whole += factor * slope
     return total
 
 

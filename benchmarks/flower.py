@@ -202,9 +202,8 @@ def _words(pid: int) -> list[str]:
 def _role(words: Sequence[str]) -> str:
     """Which of Flower's programs, and of which node, by the port it speaks to."""
     text = " ".join(words)
-    kinds = ("flower-superlink", "flower-supernode", "flower-superexec")
-    kinds += ("flwr-serverapp", "flwr-clientapp")
-    for kind in kinds:
+    nodes = ("flower-superlink", "flower-supernode", "flower-superexec")
+    for kind in (*nodes, "flwr-serverapp", "flwr-clientapp"):
         if kind in text:
             named = ("--runtime-api-address", "--port")
             for flag in named:

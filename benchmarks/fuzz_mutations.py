@@ -9,8 +9,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_EXTREMES = (0, 1, 2**7 - 1, 2**8 - 1, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1)
-_EXTREMES += (2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+_EXTREMES = (
+    *(0, 1, 2**7 - 1, 2**8 - 1, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1),
+    *(2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1),
+)
 _TOKENS = (
     *(b"\0", b"\n", b"\r", b'"', b"'", b",", b"\t", b"::", b"{", b"}", b"[", b"]"),
     *(b"null", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 30, b"\xff\xfe", b"\xed"),
@@ -117,7 +119,8 @@ def harmed_json(draw: random.Random, corpus: Sequence[bytes]) -> bytes:
 
 def _edit(draw: random.Random, document: Any) -> Any:
     """Walk down to a random place and change what is there."""
-    holder, key = None, None
+    holder: Any = None
+    key: Any = None
     here = document
     while isinstance(here, dict | list) and here and draw.random() < 0.85:
         holder = here

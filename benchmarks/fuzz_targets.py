@@ -267,7 +267,8 @@ def _strings(n: int, raw: bytes) -> object:
     """As a file of columns gives them: checked once, then read."""
     cut = min(8 * n, len(raw) // 8 * 8)
     buffer = np.frombuffer(raw, np.uint8, offset=cut)
-    columns = {"o": np.frombuffer(raw[:cut], np.int64), "b": buffer}
+    offsets = np.frombuffer(raw[:cut], np.int64)
+    columns: Columns = {"o": offsets, "b": buffer}
     fields = {"buffer": {"column": "b"}, "offsets": {"column": "o"}}
     return list(restore({"part": "Strings", "fields": fields}, columns))
 
@@ -284,8 +285,13 @@ def _looked(found: Any) -> object:
 
 def _csv(path: Path, raw: bytes) -> object:
     path.write_bytes(raw)
-    columns = {"time": "when", "value": "how much", "title": "name"}
-    return EventsTable(path, "who", "what", item_columns=("kind",), **columns).parse()
+    return EventsTable(
+        *(path, "who", "what"),
+        time="when",
+        value="how much",
+        title="name",
+        item_columns=("kind",),
+    ).parse()
 
 
 def _items(path: Path, raw: bytes) -> object:
@@ -444,12 +450,11 @@ def _run(place: Path) -> Iterator[Target]:
         run.privacy_card: (0.0005, partial(privacy_card.write_card, run)),
         run.checkpoint: (0.002, partial(load_learnt, run.checkpoint)),
     }
-    for path, (share, looked) in readers.items():
+    for path, (share, reader) in readers.items():
         sound = path.read_bytes()
-        make = _resealed_json if path.suffix == ".json" else harmed
-        made = partial(_made, make, [sound])
-        if path == run.model:
-            looked = partial(_with_its_digest, run, looked)
+        mutate = _resealed_json if path.suffix == ".json" else harmed
+        made = partial(_made, mutate, [sound])
+        looked = partial(_with_its_digest, run, reader) if path == run.model else reader
         yield Target(path.name, share, made, partial(_replaced, path, looked), sound)
     yield _state(place / "small" / "state.safetensors")
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -96,15 +98,13 @@ def refresh(bench: Bench) -> Iterator[Row]:
             )
             yield f"{epsilon:g} {name}", found
             again, anew = gram.refreshing(made), replace(gram, refresh="all")
-            after = {"epsilon": epsilon, "draw": 2, "rounds": 1, "earlier": left}
+            after = partial(bench.run, epsilon=epsilon, earlier=left)
             what = f"{epsilon:g} {name}"
-            yield f"{what}, the rest", bench.run(again, rest, **after)[2]
-            yield f"{what}, the same", bench.run(again, first, **after)[2]
-            after |= {"draw": 3, "rounds": 2}
-            yield f"{what}, all anew", bench.run(anew, rest, **after)[2]
-            after |= {"draw": 2, "rounds": 1}
+            yield f"{what}, the rest", after(again, rest, draw=2, rounds=1)[2]
+            yield f"{what}, the same", after(again, first, draw=2, rounds=1)[2]
+            yield f"{what}, all anew", after(anew, rest, draw=3, rounds=2)[2]
             with patch.object(Evidence, "weight_beside", lambda *_: 1.0):
-                found = bench.run(again, rest, **after)[2]
+                found = after(again, rest, draw=2, rounds=1)[2]
             yield f"{what}, without a weight", found
         whole = bench.run(gram, np.arange(n), epsilon=epsilon, draw=5, rounds=3)
         yield f"{epsilon:g} one run", whole[2]
@@ -115,7 +115,7 @@ def reach(bench: Bench) -> Iterator[Row]:
     everyone = np.arange(len(bench.assembled.split.users))
     content = tuple(bench.assembled.split.catalog.features)
     for epsilon, rows in ((2.0, 360), (8.0, 600), (None, 600)):
-        shapes = {
+        shapes: dict[str, dict[str, Any]] = {
             "head alone": {"head": rows},
             "with content": {"head": rows, "content": content},
             "twice": {"head": rows, "reach": 2 * rows, "content": content},

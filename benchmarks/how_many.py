@@ -80,7 +80,7 @@ class Line:
         scale = {"others": 1 / self.weight, "few": 1.0} if self.consenting else {}
         noisy = CentralGaussian(scale=scale)
         quiet = self.epsilon is None
-        method = replace(method, privacy=Unprotected() if quiet else noisy)  # type: ignore[call-arg]
+        method = replace(method, privacy=Unprotected() if quiet else noisy)
         key, split = Key.from_seed(100 * seed + draw), among(made.split, rows)
         judged, state = trained(
             *(made, split, method.calibrated(plan), plan),

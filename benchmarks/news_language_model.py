@@ -80,7 +80,7 @@ class Bench:
         draws = Draws(TrueLabels(NEGATIVES), 1, self.options.most_read)
         encoded, key = Encoded(model, draws, dtype="float32"), Key.from_seed(seed)
         inputs, begun = encoded.inputs(self.split.catalog), time.process_time()
-        weights = encoded.start(key.at("weights"), inputs)
+        weights: Arrays = encoded.start(key.at("weights"), inputs)
         if trained != START:
             train = self._centrally if trained == "centrally" else self._federated
             weights = train(encoded, inputs, weights, key)

@@ -32,6 +32,7 @@ import numpy as np
 
 from benchmarks import plots
 from benchmarks.kept_values import KeptValues, Values
+from tacit.data.impressions import Impressions
 from tacit.data.news_split import by_time
 from tacit.data.synthetic.news_world import NewsWorld
 from tacit.evaluation.impressions import evaluate_impressions
@@ -156,6 +157,7 @@ def _bayes(assembled: Assembled) -> np.ndarray:
     # As the world has numbered its news: an experiment drops those that nobody has.
     days = {"validation_from": data.validation_from, "test_from": data.test_from}
     test = by_time(world.load(), **days).test
+    assert isinstance(test, Impressions)
     return _pair(evaluate_impressions(world.truth, test, metrics=("auc",)))
 
 

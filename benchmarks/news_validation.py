@@ -15,7 +15,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from tacit.baselines.news_central import FittedNews
+from benchmarks.news_fedrec import impressions_of
+from tacit.baselines.news_central import FittedNews, ReadNews
+from tacit.baselines.ranker import CatalogRanker
 from tacit.data.impressions import Impressions
 from tacit.evaluation.impressions import evaluate_impressions
 from tacit.evaluation.slate_scores import slate_scorer
@@ -39,15 +41,18 @@ def main() -> None:
     given = parser.parse_args()
     split = assemble(read_experiment(given.experiment)).split
     ranker = baseline(given.model, dict(map(_setting, given.settings)))
+    assert isinstance(ranker, CatalogRanker)
     read = ranker.reading(split.catalog)
+    assert isinstance(read, ReadNews)
+    validation = impressions_of(split, "validation")
     for seed in given.seeds:
         course = enumerate(read.course(split.train, key=Key.from_seed(seed)))
         if given.test == "last":
             *_, (epoch, fitted) = course
         else:
-            epoch, fitted = _best(course, split.validation, seed)
+            epoch, fitted = _best(course, validation, seed)
         if given.test:
-            found = _auc(fitted, split.test)
+            found = _auc(fitted, impressions_of(split, "test"))
             print(f"seed {seed}, test after epoch {epoch}  {_shown(found)}", flush=True)
 
 

@@ -348,7 +348,7 @@ def _passing(kill: Kill | None) -> Callable[[str], None]:
 
 def _collect(life: Life, passing: Callable[[str], None]) -> None:
     """Collect, overheard: the messages that were opened."""
-    open_all = collector.open_all
+    open_all = collector.open_all  # type: ignore[attr-defined]
 
     def overheard(
         bodies: Any, manifest: EpochManifest, *args: Any, **kwargs: Any
@@ -360,7 +360,7 @@ def _collect(life: Life, passing: Callable[[str], None]) -> None:
         os.replace(file.name, path)
         return found
 
-    collector.open_all = overheard
+    collector.open_all = overheard  # type: ignore[attr-defined]
     settings = life.place.collector(window=life.sort.window)
     serve_collector(settings, life.run, passing=passing)
 
@@ -421,13 +421,14 @@ def _manifest(life: Life, number: int) -> EpochManifest:
 
 def _participate(life: Life, passing: Callable[[str], None]) -> None:
     """Join, and report; what is sealed is overheard."""
-    folder, own = life.place.folder / CLIENT, forms.upload
+    folder = life.place.folder / CLIENT
+    seal = forms.upload  # type: ignore[attr-defined]
 
-    def sealed(texts: Sequence[bytes], manifest: EpochManifest) -> bytes:
-        _note(life.place.folder / f"sealed-{manifest.round}", texts)
-        return own(texts, manifest)
+    def sealed(messages: Sequence[bytes], manifest: EpochManifest) -> bytes:
+        _note(life.place.folder / f"sealed-{manifest.round}", messages)
+        return seal(messages, manifest)
 
-    forms.upload = sealed
+    forms.upload = sealed  # type: ignore[attr-defined]
     while not (folder / "client.json").exists():
         with contextlib.suppress(TacitError):
             FederationClient.join(folder, life.place.url(2), lambda _: History(HISTORY))

@@ -62,7 +62,7 @@ def fastest_each(
     def turn(name: str) -> None:
         runs[name](0)
         for i in range(n):
-            took = seconds(lambda i=i: runs[name](i))
+            took = seconds(partial(runs[name], i))
             best[name][i] = min(best[name][i], took)
 
     fastest({name: partial(turn, name) for name in runs}, repeats=repeats)

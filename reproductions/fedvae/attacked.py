@@ -20,7 +20,7 @@ from tacit.attacks.poisoning import (
     Scaled,
     exposure,
 )
-from tacit.data.splits import Split
+from tacit.data.splits import Heldout, Split
 from tacit.evaluation.ranking import Scorer
 from tacit.experiment.assemble import Assembled, assemble
 from tacit.experiment.evaluate import baseline_scorer, evaluate_scores, method_scorer
@@ -129,6 +129,7 @@ def _attacked(assembled: Assembled, attack: str | None, share: float) -> Json:
 
 def _judged(assembled: Assembled, scorer: Scorer) -> Json:
     users, item = assembled.split.test, promoted(assembled.split)
+    assert isinstance(users, Heldout)
     found = evaluate_scores(assembled, scorer, users).metrics()[NDCG]
     shown = (exposure(scorer, users, item, k=k) for k in (10, 20))
     return asdict(Outcome(found, *shown))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.data.splits import Split
+from tacit.data.splits import Heldout, Split
 from tacit.experiment.assemble import divide, load_dataset
 from tacit.reproduction.cells import has_data
 from tacit.reproduction.published import Published
@@ -146,8 +146,10 @@ def counts(bench: Bench) -> dict[str, list[int]]:
 
 
 def _ratings(split: Split) -> int:
-    halves = (split.validation, split.test)
-    hold = [split.train, *(s for half in halves for s in (half.history, half.targets))]
+    hold = [split.train]
+    for half in (split.validation, split.test):
+        assert isinstance(half, Heldout)
+        hold += [half.history, half.targets]
     return sum(len(shards.log.distinct()) for shards in hold)
 
 

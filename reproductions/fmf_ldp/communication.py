@@ -52,7 +52,7 @@ def communication(published: PublishedTable, experiments: Path) -> Reproduction:
 def _calibrated(path: Path) -> tuple[Method, Plan]:
     """The method of an experiment file, and a plan of its length."""
     experiment = read_experiment(path)
-    target = experiment.privacy.target_epsilon
+    target = experiment.privacy.planned_targets
     plan = Plan(_USERS, rounds=experiment.run.rounds, target_epsilon=target)
     return experiment.method.calibrated(plan), plan
 

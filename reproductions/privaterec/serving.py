@@ -27,6 +27,7 @@ from tacit.mechanisms.padding import Padding
 from tacit.release import Unit, View
 from tacit.reproduction.cells import Cell, Found, Results
 from tacit.results import Evaluation
+from tacit.serving.noisy_attention import Reading
 from tacit.serving.population import USERS, invented_histories
 from tacit.serving.query import Mode
 from tacit.serving.query_mechanism import QueryMechanism
@@ -63,14 +64,13 @@ def dpa(epsilon: float, *, padding: float, reading: str = "printed") -> ServingS
     if reading == "printed":
         return ServingSettings(Mode.DPA, epsilon, padding=padding, noise="paper")
     whole = Padding(padding).inner_epsilon(epsilon) if padding else epsilon
-    how = "regression" if reading == "regression" else "softplus"
+    how: Reading = "regression" if reading == "regression" else "softplus"
     return ServingSettings(Mode.DPA, whole, padding=padding, reading=how)
 
 
 def vdp(epsilon: float, *, is_printed: bool) -> ServingSettings:
     """The whole user vector, the paper's baseline."""
-    noise = "paper" if is_printed else "sound"
-    return ServingSettings(Mode.VDP, epsilon, noise=noise)
+    return ServingSettings(Mode.VDP, epsilon, noise="paper" if is_printed else "sound")
 
 
 def serve(results: Results, way: Way) -> Served:

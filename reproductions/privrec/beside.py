@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
 
 from tacit.data.shards import Shards
+from tacit.data.splits import Heldout
 from tacit.evaluation.ranking import Personal, Scorer
 from tacit.experiment.assemble import Assembled, assemble, root_key
 from tacit.experiment.evaluate import evaluate_among_all, evaluate_scores, method_scorer
@@ -122,6 +123,7 @@ def foretold(assembled: Assembled) -> Scorer:
     No model of the same features can do much better, however it adapts.
     """
     heldout, kind_of = assembled.split.test, kinds_of(assembled)
+    assert isinstance(heldout, Heldout)
     n_kinds = int(kind_of.max()) + 1
     row_of = {user: row for row, user in enumerate(heldout.users.tolist())}
 

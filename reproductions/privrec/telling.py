@@ -94,6 +94,7 @@ def chances(bench: Bench, results: Results) -> tuple[Chance, Chance]:
 def _chance(assembled: Assembled, limited: Callable[[Scorer], Scorer]) -> Chance:
     """Of the users who have enough to tell, whatever they tell."""
     test = assembled.split.test
+    assert isinstance(test, Heldout)
     tellers = test.take(np.flatnonzero(test.history.lengths >= TOLD[-1]))
     return best_of_lists(
         lambda score: evaluate_scores(assembled, limited(score), tellers),
@@ -193,6 +194,7 @@ def one_feature(assembled: Assembled, feature: str) -> Scorer:
 def telling_more(bench: Bench, assembled: Assembled, score: Scorer) -> dict[str, Any]:
     """The test users' numbers by how many events of theirs the scorer is told."""
     test, key = assembled.split.test, root_key(assembled.experiment).at("told")
+    assert isinstance(test, Heldout)
     tellers = test.take(np.flatnonzero(test.history.lengths >= TOLD[-1]))
     few = replace(assembled, split=replace(assembled.split, test=tellers))
     groups = by_activity(test.history.lengths, edges=_EDGES[bench.name])

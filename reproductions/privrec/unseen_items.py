@@ -42,6 +42,8 @@ def without(assembled: Assembled, is_unseen: Mask, *, liked: float) -> Assembled
     """The same users without these items; targets are those that a user liked."""
     split = assembled.split
     train = cut(split.train, ~is_unseen)
+    assert isinstance(split.validation, Heldout)
+    assert isinstance(split.test, Heldout)
     split = replace(
         split,
         train=train,
