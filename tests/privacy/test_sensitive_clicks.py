@@ -18,8 +18,9 @@ from tacit.data.strings import Strings
 from tacit.errors import BadValue
 from tacit.keys import Key
 from tacit.method import Clients, Plan
-from tacit.methods.privaterec_local import OPEN, PrivateRecLocal
+from tacit.methods.privaterec_local import PrivateRecLocal
 from tacit.privacy import SensitiveClicks
+from tacit.privacy.sensitive_clicks import OPEN
 from tacit.release import Standing
 from tacit.statement import account
 from tacit.tree import Tree

@@ -76,7 +76,7 @@ from tacit.method import (
 )
 from tacit.models.news_similarity import mean_rows
 from tacit.models.news_vectors import described_by, news_vectors
-from tacit.models.public_interests import attention, marked, public_interests
+from tacit.models.public_interests import attention, public_interests
 from tacit.models.reported_clicks import ClickModel, Prior, ReportedClicks, fit, lies
 from tacit.privacy import (
     UNPROTECTED,
@@ -84,13 +84,13 @@ from tacit.privacy import (
     LocalNoisyClicks,
     SensitiveClicks,
 )
+from tacit.privacy.local_clicks import OPEN_CLICKS
 from tacit.privacy.privacy import Legal
 from tacit.release import Release
 from tacit.transport.channels import Delivery, Each, RoundContext, Unlinked
 from tacit.transport.messages import BroadcastLayout, Layout, Reports
 from tacit.wire_names import register
 
-OPEN = "open"  # of items, and of slates that show no other
 _LEAK = "they show all news that were read and clicked"
 
 
@@ -164,8 +164,7 @@ class PrivateRecLocal(Method):
         weights: dict[str, Array] = {"vectors": vectors, **_weights(start)}
         if self.attention_share:
             weights["interests"] = self._interests(catalog)
-        if isinstance(self.privacy, SensitiveClicks):
-            weights[OPEN] = self.privacy.open_items(catalog).astype(np.int32)
+        weights |= self._protection.public_items(catalog)
         most = plan.population * plan.sampler.most_participations(plan)
         slots = self.layout(plan, catalog, round=0).slots
         memory = {n: np.zeros((most, *s.shape), s.dtype) for n, s in slots.items()}
@@ -189,8 +188,8 @@ class PrivateRecLocal(Method):
         if self.attention_share:
             shape = self._interests(catalog).shape
             slots["interests"] = PublicSlot("float64", shape)
-        if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = PublicSlot("int32", (n,), 0, 1)
+        for name, value in self._protection.public_items(catalog).items():
+            slots[name] = PublicSlot(str(value.dtype), value.shape, 0, 1)
         return BroadcastLayout(slots)
 
     def aggregators(self, plan: Plan) -> tuple[StoredReports, ...]:
@@ -208,15 +207,10 @@ class PrivateRecLocal(Method):
         counts = (arrays["candidates"] > 0).sum(axis=2)
         is_slate &= counts == np.minimum(arrays["sizes"], self._width)
         is_slate &= _is_packed(arrays["candidates"])
-        if isinstance(self.privacy, SensitiveClicks):
-            is_open = np.append(True, self.privacy.open_items(catalog))  # 0: no item
-            said = arrays[OPEN]
-            all_open = is_open[np.clip(arrays["candidates"], 0, len(catalog))]
-            is_slate &= (said == 0) | ((said == 1) & all_open.all(axis=2))
-            is_none &= said == 0
-        fine = (is_none | is_slate).all(axis=1)
-        if self.attention_share and isinstance(self.privacy, LocalClicks):
-            fine &= self.privacy.are_interests(arrays["interests"])
+        is_marked = self._protection.are_marks(arrays, catalog)
+        fine = ((is_none | is_slate) & is_marked).all(axis=1)
+        if self.attention_share:
+            fine &= self._protection.are_interests(arrays["interests"])
         return np.asarray(fine)
 
     def aggregate(
@@ -252,25 +246,17 @@ class PrivateRecLocal(Method):
         users = np.zeros((len(clients), axes))
         if self.attention_share and len(clients):
             said, place = np.unique(clients, return_inverse=True)
-            expected = self._expected(memory["interests"][said])
+            expected = self._protection.expected(
+                memory["interests"][said], share=self.attention_share
+            )
             users = (expected @ np.ascontiguousarray(weights["interests"]))[place]
         sizes = memory["sizes"][clients, places].astype(np.int64)
-        chances = self._lies(sizes, counts)
-        if isinstance(self.privacy, SensitiveClicks):
-            chances = np.where(memory[OPEN][clients, places] == 1, 0.0, chances)
+        are_open = self._protection.are_open(memory["sizes"], memory)
+        hidden, chances = ~are_open[clients, places], np.zeros(len(sizes))
+        if hidden.any():
+            epsilon = self._labels().epsilon
+            chances[hidden] = lies(epsilon, sizes=sizes[hidden], sent=counts[hidden])
         return ReportedClicks(users, candidates, chances)
-
-    def _expected(self, said: Array) -> Float64[np.ndarray, "clients interests"]:
-        if isinstance(self.privacy, Unprotected):
-            return said.astype(np.float64)
-        return self.privacy.expected(said, share=self.attention_share)
-
-    def _lies(
-        self, sizes: Int64[np.ndarray, "slates"], sent: Int64[np.ndarray, "slates"]
-    ) -> Float64[np.ndarray, "slates"]:
-        if isinstance(self.privacy, Unprotected):
-            return np.zeros(len(sizes))
-        return lies(self._labels(self.privacy).epsilon, sizes=sizes, sent=sent)
 
     # client
 
@@ -295,10 +281,7 @@ class PrivateRecLocal(Method):
         clicks = np.zeros((n, most), np.int32)
         clicks[owners, places] = _click(impressions, kept, keys.at("clicks"))
         raw: dict[str, Array] = {"shown": shown, "clicks": clicks}
-        if isinstance(self.privacy, SensitiveClicks):
-            of_items = np.append(True, broadcast.weights[OPEN] == 1)  # 0: no item
-            is_open = of_items[shown].all(axis=2) & shown.any(axis=2)
-            raw[OPEN] = np.asarray(is_open, np.int32)
+        raw |= self._protection.mark_slates(shown, broadcast.weights)
         if self.attention_share:
             first = places == 0
             raw["attention"] = self._attention(
@@ -316,11 +299,11 @@ class PrivateRecLocal(Method):
         """Of what was read before the first slate; of all if nothing was shown."""
         vectors = broadcast.weights["vectors"].astype(np.float64)
         slates = shards.known_impressions.slates
-        history = slates.histories.take(slates.history_of[kept])
-        whole = shards.histories
-        if isinstance(self.privacy, SensitiveClicks):
-            is_open = broadcast.weights[OPEN] == 1
-            history, whole = _only(history, is_open), _only(whole, is_open)
+        before = slates.histories.take(slates.history_of[kept])
+        whole, history = (
+            self._protection.open_part(one, broadcast.weights)
+            for one in (shards.histories, before)
+        )
         read = mean_rows(whole, vectors)
         read[owners] = mean_rows(history, vectors)
         basis = broadcast.weights["interests"]
@@ -344,9 +327,8 @@ class PrivateRecLocal(Method):
         slots = {
             "shown": Slot("int32", (most, self.most_shown)),
             "clicks": Slot("int32", (most,)),
+            **self._protection.marks(most),
         }
-        if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             slots["attention"] = Slot("float64", (len(self._interests(catalog)),))
         return (slots,)
@@ -359,26 +341,26 @@ class PrivateRecLocal(Method):
         shown, clicks = raw["shown"], raw["clicks"]
         sizes = (shown > 0).sum(axis=2, dtype=np.int32)
         sent = np.zeros((*sizes.shape, self._width), np.int32)
+        protection = self._protection
+        marks = {name: raw[name] for name in protection.marks(self.most_impressions)}
+        are_open = protection.are_open(sizes, marks)
         for place in range(self.most_impressions):
-            bare = np.zeros(len(sizes), bool)
-            if isinstance(self.privacy, SensitiveClicks):
-                bare = raw[OPEN][:, place] == 1
-            for is_bare in (False, True):
-                rows = np.flatnonzero((sizes[:, place] > 0) & (bare == is_bare))
+            for is_open in (False, True):
+                is_here = (sizes[:, place] > 0) & (are_open[:, place] == is_open)
+                rows = np.flatnonzero(is_here)
                 if not len(rows):
                     continue
                 own, size = keys.at("slate", place)[rows], sizes[rows, place]
-                pick = _as_it_is if is_bare else self._picked
+                pick = _as_it_is if is_open else self._picked
                 picked = pick(clicks[rows, place], own, size, self._width - 1)
                 owners = rows[picked.owners]
                 column = np.arange(len(owners)) - picked.offsets[picked.owners]
                 sent[owners, place, column] = shown[owners, place, picked.values]
-        report: dict[str, Array] = {"sizes": sizes, "candidates": sent}
-        if isinstance(self.privacy, SensitiveClicks):
-            report[OPEN] = raw[OPEN]
+        report = {"sizes": sizes, "candidates": sent, **marks}
         if self.attention_share:
-            own = keys.at("interest")
-            report["interests"] = self._interest(raw["attention"], own)
+            report["interests"] = protection.interests(
+                raw["attention"], keys.at("interest"), share=self.attention_share
+            )
         return Reports(Tree.dense(**report))
 
     def _picked(
@@ -389,14 +371,7 @@ class PrivateRecLocal(Method):
         count: int,
     ) -> Ragged:
         """Places in each slate: the label that is reported, then its negatives."""
-        if isinstance(self.privacy, LocalClicks):
-            return self._labels(self.privacy).privatize(clicks, keys, sizes=sizes)
-        return _as_it_is(clicks, keys, sizes, count)
-
-    def _interest(self, attended: Array, keys: Keys) -> Array:
-        if isinstance(self.privacy, LocalClicks):
-            return self.privacy.interests(attended, keys, share=self.attention_share)
-        return marked(attended.argmax(axis=1), attended.shape[1])
+        return self._labels().privatize(clicks, keys, sizes=sizes)
 
     # serving, on the device
 
@@ -425,9 +400,8 @@ class PrivateRecLocal(Method):
         slots = {
             "sizes": Slot("int32", (most,)),
             "candidates": Slot("int32", (most, self._width)),
+            **self._protection.marks(most),
         }
-        if isinstance(self.privacy, SensitiveClicks):
-            slots[OPEN] = Slot("int32", (most,))
         if self.attention_share:
             shape = (len(self._interests(catalog)),)
             slots["interests"] = Slot("float32", shape)
@@ -467,8 +441,13 @@ class PrivateRecLocal(Method):
         )
         return interests, clicks
 
-    def _labels(self, privacy: LocalClicks) -> LabelChoice:
-        return privacy.labels(
+    @property
+    def _protection(self) -> LocalClicks:
+        """What interests and clicks leave by, also where nothing protects them."""
+        return OPEN_CLICKS if isinstance(self.privacy, Unprotected) else self.privacy
+
+    def _labels(self) -> LabelChoice:
+        return self._protection.labels(
             share=1.0 - self.attention_share,
             slates=self.most_impressions,
             negatives=self._width - 1,
@@ -572,13 +551,6 @@ def _as_it_is(
     """Places in each slate: its click, then negatives; nothing is hidden."""
     labels, n = clicks.astype(np.int64), sizes.astype(np.int64)
     return with_labels(labels, negatives(labels, keys, sizes=n, count=count))
-
-
-def _only(rows: Ragged, is_kept: Bool[np.ndarray, "items"]) -> Ragged:
-    """Histories without all other items."""
-    keeps = is_kept[rows.values]
-    lengths = np.bincount(rows.owners[keeps], minlength=len(rows))
-    return Ragged.of_lengths(lengths, rows.values[keeps])
 
 
 def _is_packed(

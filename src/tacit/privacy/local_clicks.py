@@ -6,6 +6,11 @@
 `epsilon` is that of a whole report: the interest has its share of it, and the labels
 divide the rest among them. Slates are public: a server knows what it has shown to whom.
 What is protected is the history, what was clicked, and whether anything was.
+
+A kind may leave a part *open*, of which nothing is promised: open items of a history,
+and open slates, whose clicks leave as they are. `public_items` says which items are
+open, `mark_slates` marks the open slates, `are_open` and `are_marks` read the marks.
+Here all is protected, and nothing is marked.
 """
 
 from __future__ import annotations
@@ -15,10 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jaxtyping import Float, Float32
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int32
 from numpy import ndarray
 
 from tacit.codes import Code
+from tacit.data.catalog import Catalog
+from tacit.data.ragged import Ragged
 from tacit.errors import Refused
 from tacit.keys import Keys
 from tacit.mechanisms.label_choice import LabelChoice
@@ -35,9 +43,9 @@ from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import local
 from tacit.privacy.local_report import LocalReport
-from tacit.privacy.privacy import Codes, Legal, release
+from tacit.privacy.privacy import Codes, Legal, Slots, release
 from tacit.release import Release
-from tacit.tree import Arrays, Tree
+from tacit.tree import Array, Arrays, Tree
 from tacit.wire_names import register
 
 Interests = Float32[ndarray, "clients interests"]
@@ -83,6 +91,16 @@ class LocalClicks(LocalReport):
         each = math.nextafter(self._share(share) / slates, 0.0)
         return LabelChoice(each, negatives)
 
+    def open_part(self, histories: Ragged, public: Arrays) -> Ragged:
+        """The part of each history that its interest is made of: all of it."""
+        return histories
+
+    def mark_slates(
+        self, shown: Int32[ndarray, "clients slates items"], public: Arrays
+    ) -> dict[str, Array]:
+        """Marks of a client's slates, for `are_open`; items count from 1, 0 is none."""
+        return {}
+
     def report(
         self, tree: Tree, phase: Phase, told: Arrays, *, codes: Codes, keys: Keys
     ) -> Tree:
@@ -92,7 +110,29 @@ class LocalClicks(LocalReport):
             "privaterec_local"
         )
 
+    # client and server
+
+    def marks(self, slates: int) -> Slots:
+        """The arrays that `mark_slates` adds to a report of this many slates."""
+        return {}
+
+    def are_open(
+        self, sizes: Int32[ndarray, "reports slates"], marks: Arrays
+    ) -> Bool[ndarray, "reports slates"]:
+        """Slates whose click leaves as it is, by the marks of a report."""
+        return np.zeros(sizes.shape, bool)
+
     # server
+
+    def public_items(self, catalog: Catalog) -> dict[str, Array]:
+        """A broadcast array of a 0 or a 1 for each item, if some items are open."""
+        return {}
+
+    def are_marks(
+        self, messages: Arrays, catalog: Catalog
+    ) -> Bool[ndarray, "messages slates"]:
+        """Slates whose marks an honest client may have sent."""
+        return np.ones(messages["sizes"].shape, bool)
 
     def expected(
         self, said: Float[ndarray, "reports interests"], *, share: float
@@ -150,3 +190,33 @@ class LocalNoisyClicks(LocalClicks):
     def _laplace(self, share: float, interests: int) -> LaplaceAttention:
         # An attention sums to one, so its norm is 1 at most: nothing is clipped.
         return LaplaceAttention(self._share(share), interests, theta=1.0)
+
+
+@dataclass(frozen=True)
+class OpenClicks(LocalClicks):
+    """All is open: interests and clicks leave as they are, and nothing is promised.
+
+    A method whose mechanism is `none` reports in this way; its releases are those of
+    `Unprotected`.
+    """
+
+    is_releasable: ClassVar[bool] = False
+
+    def are_open(
+        self, sizes: Int32[ndarray, "reports slates"], marks: Arrays
+    ) -> Bool[ndarray, "reports slates"]:
+        """Every slate of every report."""
+        return np.ones(sizes.shape, bool)
+
+    def interests(self, attention: Attention, keys: Keys, *, share: float) -> Interests:
+        """The interest nearest to what is open of the history, as it is."""
+        return marked(attention.argmax(axis=1), attention.shape[1])
+
+    def expected(
+        self, said: Float[ndarray, "reports interests"], *, share: float
+    ) -> Attention:
+        """The interests of the reports: they are true."""
+        return said.astype(np.float64)
+
+
+OPEN_CLICKS = OpenClicks()

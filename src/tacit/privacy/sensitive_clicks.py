@@ -27,29 +27,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Int32
 
 from tacit.data.catalog import Catalog
 from tacit.data.marked_items import marked_items
+from tacit.data.ragged import Ragged
 from tacit.errors import BadValue
-from tacit.keys import Keys
-from tacit.models.public_interests import Attention, marked
 from tacit.phase import Phase
 from tacit.plans import Plan
 from tacit.privacy.budgets import given
 from tacit.privacy.guarantees import unprotected
-from tacit.privacy.local_clicks import Interests, LocalClicks
-from tacit.privacy.privacy import release
+from tacit.privacy.local_clicks import OpenClicks
+from tacit.privacy.privacy import Slots, release
 from tacit.release import Release
+from tacit.transport.messages import Slot
+from tacit.tree import Array, Arrays
 from tacit.wire_names import register
+
+OPEN = "open"  # of items, and of slates that show no other
 
 
 @register("sensitive_clicks")
 @dataclass(frozen=True)
-class SensitiveClicks(LocalClicks):
+class SensitiveClicks(OpenClicks):
     """Randomised response on clicks in slates that show sensitive items, only there.
 
     Guarantee: `epsilon` pure local DP for the sensitive part of a history and of
@@ -57,8 +60,6 @@ class SensitiveClicks(LocalClicks):
     Assumes: slates and categories are public, and those that the server sends are the
         agreed ones.
     """
-
-    is_releasable: ClassVar[bool] = False
 
     sensitive: tuple[str, ...] = ()  # labels
     feature: str = "category"  # of the catalog, which has these labels
@@ -109,15 +110,47 @@ class SensitiveClicks(LocalClicks):
 
     # client
 
-    def interests(self, attention: Attention, keys: Keys, *, share: float) -> Interests:
-        """The interest of the open history, as it is."""
-        return marked(attention.argmax(axis=1), attention.shape[1])
+    def open_part(self, histories: Ragged, public: Arrays) -> Ragged:
+        """The histories without sensitive items."""
+        is_open = public[OPEN][histories.values] == 1
+        lengths = np.bincount(histories.owners[is_open], minlength=len(histories))
+        return Ragged.of_lengths(lengths, histories.values[is_open])
 
-    def expected(
-        self, said: Float[np.ndarray, "reports interests"], *, share: float
-    ) -> Attention:
-        """What was said is so."""
-        return said.astype(np.float64)
+    def mark_slates(
+        self, shown: Int32[np.ndarray, "clients slates items"], public: Arrays
+    ) -> dict[str, Array]:
+        """A one for each slate that shows open items alone."""
+        is_open = np.append(True, public[OPEN] == 1)  # 0: no item
+        are_open = is_open[shown].all(axis=2) & shown.any(axis=2)
+        return {OPEN: are_open.astype(np.int32)}
+
+    # client and server
+
+    def marks(self, slates: int) -> Slots:
+        """A number for each slate."""
+        return {OPEN: Slot("int32", (slates,))}
+
+    def are_open(
+        self, sizes: Int32[np.ndarray, "reports slates"], marks: Arrays
+    ) -> Bool[np.ndarray, "reports slates"]:
+        """The slates that are marked so."""
+        return np.asarray(marks[OPEN] == 1)
+
+    # server
+
+    def public_items(self, catalog: Catalog) -> dict[str, Array]:
+        """A one for each open item."""
+        return {OPEN: self.open_items(catalog).astype(np.int32)}
+
+    def are_marks(
+        self, messages: Arrays, catalog: Catalog
+    ) -> Bool[np.ndarray, "messages slates"]:
+        """No mark, or that of a slate of which only open items were sent."""
+        said, sent = messages[OPEN], messages["candidates"]
+        is_open = np.append(True, self.open_items(catalog))  # 0: no item
+        may_be_open = is_open[np.clip(sent, 0, len(catalog))].all(axis=2)
+        may_be_open &= sent.any(axis=2)
+        return np.asarray((said == 0) | ((said == 1) & may_be_open))
 
     def _share(self, share: float) -> float:
         """Labels have all of it: interests cost nothing."""
