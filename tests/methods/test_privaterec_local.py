@@ -30,7 +30,12 @@ from tacit.method import (
 )
 from tacit.methods.privaterec_local import PrivateRecLocal, StoredReports
 from tacit.plans import Plan
-from tacit.privacy import LocalClicks, LocalNoisyClicks, SensitiveClicks
+from tacit.privacy import (
+    UNPROTECTED,
+    LocalClicks,
+    LocalNoisyClicks,
+    SensitiveClicks,
+)
 from tacit.release import Standing, Unit, View
 from tacit.runtime.simulate import Simulation, check_plan
 from tacit.sampling import Once
@@ -318,6 +323,25 @@ def test_a_report_that_no_client_can_send_counts_as_none():
     memory["candidates"][2, 0, :2] = [3, -4]
     memory["sizes"][2, 0] = 5
     assert not len(method._reported(memory, server.weights))
+
+
+@pytest.mark.parametrize("privacy", [UNPROTECTED, LocalClicks(24.0)])
+def test_a_report_names_one_interest_also_where_nothing_protects_it(privacy):
+    world = shown_news(mixed_world())
+    made = simulation(PrivateRecLocal(**SMALL, privacy=privacy), world=world)
+    state = made.start()
+    keys = Key.from_seed(1).each(np.arange(len(world.shards)))
+    _, reports, _ = participate(
+        *(made.method, made.method.broadcast(state.server), state.clients),
+        *(world.shards, keys),
+        ledger=Unmetered(),
+    )
+    arrays = {name: reports.tree[name].copy() for name in reports.tree.leaves}
+    assert made.method.legal(reports.tree, made.plan, world.catalog, phase=0).all()
+    arrays["interests"][0] *= 100.0
+    arrays["interests"][1] = 1.0
+    fine = made.method.legal(Tree.dense(**arrays), made.plan, world.catalog, phase=0)
+    assert np.flatnonzero(~fine).tolist() == [0, 1]
 
 
 # --- account and audit ----------------------------------------------------------------
