@@ -13,7 +13,7 @@ JOBS   ?= 2
 ARRAYS := tests/test_axes.py tests/test_arrays.py tests/test_keys.py tests/test_cipher.py \
   tests/test_exact_sum.py tests/test_method.py tests/test_phase.py tests/test_plans.py \
   tests/test_results.py tests/test_sampling.py tests/tree tests/transport \
-  tests/aggregation tests/privacy tests/mechanisms tests/testing tests/ledger \
+  tests/aggregation tests/privacy tests/proofs tests/mechanisms tests/testing tests/ledger \
   tests/accounting tests/baselines tests/data tests/models \
   tests/methods/test_types_of_totals.py tests/methods/test_others_do_not_matter.py \
   tests/runtime/test_simulate.py tests/runtime/test_client.py \

@@ -35,6 +35,7 @@ CHECKED = (
     *("tacit.models", "tacit.mechanisms", "tacit.aggregation", "tacit.transport"),
     *("tacit.sampling", "tacit.plans", "tacit.method", "tacit.methods"),
     *("tacit.phase", "tacit.privacy"),
+    *("tacit.proofs.circuits", "tacit.proofs.proof"),
     *("tacit.baselines", "tacit.runtime", "tacit.results", "tacit.evaluation"),
     *("tacit.ledger", "tacit.audits", "tacit.attacks"),
     *("tacit.serving", "tacit.reporting", "tacit.testing", "tacit.experiment"),
