@@ -84,6 +84,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "next_items": (("--sets", "memory-1", "--epsilons", "4", "--seeds", "1"),),
     "private_serving": (("--sets", "smoke", "--epsilons", "2", "--draws", "1"),),
+    "proofs": (("--smoke",),),
     "relay": (("--smoke",),),
     "relay_kills": (("--times", "4"),),
     "release_gram": (_GRAM,),

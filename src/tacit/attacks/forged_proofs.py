@@ -39,6 +39,7 @@ from functools import cache
 
 import numpy as np
 
+from tacit.kernels import prime_field as kernels
 from tacit.proofs.circuits import (
     Bits,
     Circuit,
@@ -415,12 +416,14 @@ def prove_bent(
         moved[:, 0] += 1
         for row, value, other in zip(some, values(outputs), values(moved), strict=True):
             slope = (other - value) % p
+            # The polynomial that is `change` at the first call's point, else zero.
             change = -value * pow(slope * gadget.points, -1, p) % p
-            # The polynomial that is 1 at the first call's point and 0 at the others.
-            step = pow(circuit.field.root(gadget.points), -1, p)
-            for i in range(gadget.points):
-                at = gadget.arity + i
-                row[at] = (int(row[at]) + change * pow(step, i, p)) % p
+            step = np.zeros((gadget.points, 1), np.int64)
+            step[1] = change
+            root = circuit.field.root(gadget.points)
+            kernels.transform(step, pow(root, -1, p), p)
+            bent = row[gadget.arity : gadget.arity + gadget.points]
+            kernels.add_modulo(bent, step[:, 0].copy(), bent, p)
     return proofs
 
 
