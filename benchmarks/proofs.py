@@ -116,11 +116,11 @@ def costs(subject: Subject, *, repeats: int) -> tuple[float, float, float]:
     return client, by_leader, by_helper
 
 
-def table(found: list[tuple[Subject, tuple[float, float, float]]]) -> Iterator[str]:
+def table(measured: list[tuple[Subject, tuple[float, float, float]]]) -> Iterator[str]:
     """One line for each circuit; an exclamation mark where a target is missed."""
     yield "| proof | client ms | leader ms | helper ms | to leader | now | message |"
     yield "|---|---|---|---|---|---|---|"
-    for subject, spent in found:
+    for subject, spent in measured:
         targets = subject.targets or (None,) * 3
         cells = [
             f"{ms:.2f}"
@@ -162,14 +162,14 @@ def whole_report(n: int, steps: int, split: int = 0) -> Whole:
 
 
 def flat_report(n: int, items: int, height: int) -> Whole:
-    """A history of so many items at one height."""
+    """A history with this number of items, all at one height."""
     x = np.zeros(n, np.int64)
     x[7919 * np.arange(min(items, n)) % n] = height
     return x
 
 
 def vectors(*, most: int = 10**9) -> dict[str, Any]:
-    """All vectors of circuits with at most so many numbers that are added up."""
+    """All vectors of circuits that add up at most this number of numbers."""
     cases = [*_normed_cases(), *_flat_cases()]
     return {
         "about": " ".join(ABOUT.split()),
@@ -307,11 +307,11 @@ def main() -> None:
         asked.vectors.write_text(text, encoding="utf-8")
         print(f"{asked.vectors}: {len(text):,} characters")
         return
-    found = [
+    measured = [
         (subject, costs(subject, repeats=asked.repeats + 1))  # the first one compiles
         for subject in subjects(is_smoke=asked.smoke)
     ]
-    print("\n".join(table(found)))
+    print("\n".join(table(measured)))
 
 
 if __name__ == "__main__":

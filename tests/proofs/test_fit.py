@@ -27,7 +27,7 @@ def test_a_field_without_room_for_a_proof_names_every_reason():
     with pytest.raises(Refused) as refusal:
         check_fit(circuit, reports=1, deviation=0.0)
     problems = str(refusal.value).split("; ")
-    assert [problem.split(" ")[0] for problem in problems] == ["3", "2600", "21"]
+    assert [problem.split(" ")[0] for problem in problems] == ["3", "2600", "1", "21"]
 
 
 def test_three_bounds_and_two_have_to_be_below_p():
@@ -42,7 +42,7 @@ def test_the_reach_of_tests_is_bounded_by_the_field():
     """W may be 2²⁸ in Field40, where L ends first, and 2²⁰ in Field32."""
     check_fit(Ball(4, (2**37,)), reports=1, deviation=0.0)
     assert Ball(4, (2**37,)).reach == 2**22
-    small = Ball(4, (2**29,), field=FIELD32)
+    small = Ball(4, (2**29,), proofs=5, field=FIELD32)
     check_fit(small, reports=1, deviation=0.0)
     with pytest.raises(Refused, match=r"2600 W = .* must be <= p"):
         check_fit(replace(small, limits=(2**36,)), reports=1, deviation=0.0)
@@ -53,7 +53,7 @@ def test_the_reach_of_tests_is_bounded_by_the_field():
 
 @pytest.mark.parametrize(("steps", "most"), [(2**16, 5_100), (2**14, 81_000)])
 def test_a_flat_history_has_room_for_as_many_items_as_the_design_says(steps, most):
-    check_fit(Flat(most, (steps**2,)), reports=1, deviation=0.0)
+    check_fit(Flat(most, (steps**2,), proofs=5), reports=1, deviation=0.0)
     first = next(n for n in range(most, 2 * most) if (steps**2 // 20) * n >= P)
     with pytest.raises(Refused, match="m² n"):
         check_fit(Flat(first + 100, (steps**2,)), reports=1, deviation=0.0)
@@ -68,6 +68,19 @@ def test_a_sum_has_room_up_to_half_of_p():
         check_fit(circuit, reports=most + 1, deviation=0.0)
     with pytest.raises(Refused, match="use fewer steps"):
         check_fit(circuit, reports=most, deviation=circuit.largest)
+
+
+def test_joint_randomness_that_a_client_could_find_needs_more_proofs():
+    """Four suffice for a flat history of 10,000 items, five for one of 50,000."""
+    check_fit(Flat(10_000, (2**30,)), reports=1, deviation=0.0)
+    many = Flat(50_000, (2**28,))
+    with pytest.raises(Refused, match="use more proofs"):
+        check_fit(many, reports=1, deviation=0.0)
+    check_fit(replace(many, proofs=5), reports=1, deviation=0.0)
+    narrow = Ball(405_450, (2**28,), field=FIELD32)
+    with pytest.raises(Refused, match="use more proofs"):
+        check_fit(narrow, reports=1, deviation=0.0)
+    check_fit(replace(narrow, proofs=5), reports=1, deviation=0.0)
 
 
 def test_too_many_calls_for_the_roots_of_the_field_are_refused():
@@ -101,10 +114,10 @@ def factors(steps):
     ],
 )
 def test_steps_are_the_largest_that_fit(circuit_of, most, reports, steps):
-    found = fitting_steps(
+    largest = fitting_steps(
         circuit_of, most=most, reports=reports, deviation_of=lambda _: 1e5
     )
-    assert found == steps
+    assert largest == steps
 
 
 def test_steps_that_would_need_more_noise_are_refused():

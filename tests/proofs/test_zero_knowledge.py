@@ -1,7 +1,7 @@
 """Zero knowledge, over all randomness of a field of 97 numbers and two items.
 
 What a server sees of a report is its own share and the other server's answers. Its
-share is uniform, whatever the report is: it is a stream, or the measurement minus one.
+share is uniform for every report: it is a stream, or the measurement minus one.
 The query is affine in the shares (tested below), so given its own share, the answers of
 the other are those of both together minus its own. So the view has one law for all
 honest reports if the answers of both together have. They depend on the values of the
@@ -131,13 +131,13 @@ def laws(circuit, heads, signs, joints, number, ts):
     for t in ts:
         matrix, base = matrix_at(circuit, number, t, joints)
         matrix, base = matrix[:, mine].astype(np.float64), base[mine]
-        found = []
+        counted = []
         for fixed, proofs in inputs:
             n = len(fixed)
             answers = (proofs @ matrix[n:] + fixed @ matrix[:n] + base) % P
             codes = answers.astype(np.int64) @ P ** np.arange(answers.shape[1])
-            found.append(np.sort(codes))
-        yield t, found
+            counted.append(np.sort(codes))
+        yield t, counted
 
 
 def differing(circuit, heads, seed, every=1):
@@ -197,10 +197,10 @@ def test_a_report_that_is_not_honest_gives_other_answers():
     heads = list(honest_heads(circuit))
     forged = heads[0].copy()
     forged[0] = (forged[0] + 1) % P
-    found = {
+    numbers = {
         number for number, _ in differing(circuit, [heads[0], forged], 0, every=16)
     }
-    assert 0 in found
+    assert 0 in numbers
 
 
 @each
@@ -223,7 +223,7 @@ def test_at_a_root_of_unity_the_answers_tell_all_honest_reports_apart(circuit):
             start = rng.integers(0, P, (1, gadget.arity))
             empty = np.zeros((gadget.points - gadget.calls - 1, gadget.arity), int)
             every = np.vstack([start, wires[number][0], empty])
-            # A polynomial through them has those values at the roots, whatever `start`.
+            # A polynomial through them has those values at the roots for any `start`.
             coefficients = every.copy()
             kernels.transform(coefficients, pow(root, -1, P), P)
             for k in range(1, gadget.calls + 1):

@@ -396,7 +396,7 @@ def prove_bent(
     joints: Joints,
     starts: Starts,
 ) -> Proofs:
-    """Proofs whose circuit has the value zero, whatever the measurement says.
+    """Proofs whose circuit has the value zero, also for a false measurement.
 
     One output of the gadget is claimed to be what it would have to be. Only the query
     at a point that the client does not know can tell.

@@ -284,7 +284,7 @@ def upper_products(z, out, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def binary_values(bits, p):  # type: ignore[no-untyped-def]
-    """Σ 2^i b_i of each row modulo p, whatever the shares of bits are."""
+    """Σ 2^i b_i of each row modulo p, for bits or shares of them."""
     rows, n = bits.shape
     out = np.zeros(rows, np.int64)
     for row in range(rows):

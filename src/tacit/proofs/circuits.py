@@ -146,6 +146,11 @@ class Circuit(ABC):
         return math.isqrt(max(self.limits))
 
     @property
+    @abstractmethod
+    def joint_degree(self) -> int:
+        """The degrees of all joint randomness: a false statement holds for that / p."""
+
+    @property
     def committed(self) -> slice:
         """What the randomness of the tests depends on."""
         return slice(self.tested.start, self.head)
@@ -255,6 +260,11 @@ class NormCircuit(Circuit):
     def n_joint(self) -> int:  # type: ignore[override]
         """The values r_bit, r_test, r_sum and ρ."""
         return 3 + self.n_weights
+
+    @property
+    def joint_degree(self) -> int:
+        """Bits, tests, the weights of the sum, and 2 of ρ."""
+        return self.length - self.tested.stop + self.tests + 6
 
     @cached_property
     def _calls(self) -> tuple[int, int]:
@@ -490,8 +500,8 @@ class TwoFactors(NormCircuit):
 class Flat(Circuit):
     """Items at one height s, the others at zero: x_i (x_i - s) = 0.
 
-    s ≤ m = ⌊√(L / least_items)⌋: nobody puts more weight on an item than a history of
-    `least_items` has for each of its own. s Σ x is Σ x², since every x is 0 or s. All
+    s ≤ m = ⌊√(L / least_items)⌋: an item weighs no more than each of a history of
+    `least_items` items. s Σ x is Σ x², since every x is 0 or s. All
     numbers are small by their bits, so nothing wraps around as long as m² n < p.
     """
 
@@ -515,7 +525,7 @@ class Flat(Circuit):
         return max(self.highest)
 
     def height(self, items: int, *, group: int = 0) -> int:
-        """The height of a history of so many items.
+        """The height at which a history of `items` items keeps both bounds.
 
         >>> Flat(3533, (2**32,)).height(1), Flat(3533, (2**32,)).height(80)
         (14654, 7327)
@@ -541,6 +551,11 @@ class Flat(Circuit):
     def length(self) -> int:  # type: ignore[override]
         """The numbers of a measurement."""
         return self.head
+
+    @property
+    def joint_degree(self) -> int:
+        """Items, bits and the weights of the sum."""
+        return self.length + 5
 
     @cached_property
     def _calls(self) -> tuple[int, int]:

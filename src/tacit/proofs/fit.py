@@ -3,11 +3,12 @@
     3 L + 2 ≤ p                 v + u = L modulo p is v + u = L
     2600 W ≤ p, W² ≤ 4000 p     a vector that is too long fails a test every other time
     m² n < p                    (`flat`) s Σ x is a whole number
+    (D / p)^k ≤ 2⁻¹⁰⁰           a client that tries hashes needs luck in all k proofs
     S N + 12.36 σ ≤ (p - 1)/2   the sum of N reports and its noise can be read as signed
 
-L `limits`, W `reach`, m `highest`, S the largest number that one report may add, σ the
-deviation of the noise of the sum where it is loudest. The first two lines are those of
-draft-chen-cfrg-vdaf-pine-01.
+L `limits`, W `reach`, m `highest`, D `joint_degree`, k `proofs`, S the largest number
+that one report may add, σ the deviation of the noise of the sum where it is loudest.
+The first two lines are those of draft-chen-cfrg-vdaf-pine-01.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tacit.exact_sum import limit
 from tacit.proofs.circuits import Circuit, Flat, NormCircuit
 
 _TAILS = 12 * 1.03  # deviations of the noise for which there is room
+_LEAST_LUCK = 100  # bits of luck that a client needs to find joint randomness
 _MOST_EXCESS = 1.01  # of the bound of an outer product over its steps squared
 
 
@@ -104,6 +106,12 @@ def _unsound(circuit: Circuit) -> list[str]:
             problems.append(f"2600 W = {2600 * reach} must be <= p = {p}")
         if reach**2 > 4000 * p:
             problems.append(f"W² = {reach**2} must be <= 4000 p = {4000 * p}")
+    luck = circuit.proofs * math.log2(circuit.joint_degree / p)
+    if luck > -_LEAST_LUCK:
+        problems.append(
+            f"{circuit.proofs} proofs would hold for a false report with 2^{luck:.1f}, "
+            f"and 2^-{_LEAST_LUCK} is the most: use more proofs"
+        )
     problems += [
         f"{gadget.calls:,} calls of a gadget need roots of unity of order "
         f"{2 * gadget.points:,}, and {circuit.field.order:,} is the largest: use "

@@ -16,7 +16,7 @@ A server learns of an honest report that it is one. It needs a point t that is n
 of unity, where the wires would be the measurement itself: `query` refuses such a point,
 and the points of line 6 leave them out. And it needs that a report is queried once:
 two points of one proof are two equations. So a server prepares a report under one
-verify key alone, which whoever calls `prepare` has to see to.
+verify key alone: the caller of `prepare` has to see to that.
 
 Source: draft-chen-cfrg-vdaf-pine-01, whose messages these are for `Ball`.
 """
@@ -92,7 +92,7 @@ def share_measurement(
     answer: Callable[[Results], Bits] | None = None,
     proving: Prover | None = None,
 ) -> Shares:
-    """Lines 1 to 4 for a measurement up to the tests, whatever it says.
+    """Lines 1 to 4 for a measurement up to the tests, true or not.
 
     Hostile clients have an `answer` to the tests and a way of proving of their own.
     """
