@@ -39,6 +39,7 @@ from tacit.proofs import (
     TwoFactors,
     decide,
     prepare,
+    randomness_bytes,
     shard,
 )
 from tacit.proofs.circuits import Whole
@@ -99,7 +100,7 @@ def costs(subject: Subject, *, repeats: int) -> tuple[float, float, float]:
     """Milliseconds of client, leader, and helper with its decision."""
     circuit, best = subject.circuit, [math.inf] * 3
     for _ in range(repeats):
-        nonce, randomness = os.urandom(16), os.urandom(_randomness_bytes(circuit))
+        nonce, randomness = os.urandom(16), os.urandom(randomness_bytes(circuit))
         times = [time.process_time()]
         shares = shard(circuit, subject.report, nonce=nonce, randomness=randomness)
         times.append(time.process_time())
@@ -214,7 +215,7 @@ def _flat_cases() -> Iterator[tuple[str, Circuit, Whole, int, dict[str, int]]]:
 def _honest(
     kind: str, circuit: Circuit, report: Whole, group: int, shape: dict[str, int]
 ) -> dict[str, Any]:
-    randomness = RANDOMNESS[: _randomness_bytes(circuit)]
+    randomness = RANDOMNESS[: randomness_bytes(circuit)]
     shares = shard(circuit, report, nonce=NONCE, randomness=randomness, group=group)
     entry = {
         "kind": kind,
@@ -285,10 +286,6 @@ def _points_beside_roots() -> dict[str, Any]:
         "proofs": circuit.proofs,
         "points": [*points(circuit, VERIFY_KEY, NONCE)],
     }
-
-
-def _randomness_bytes(circuit: Circuit) -> int:
-    return 224 if circuit.tests else 160
 
 
 def _sha256(message: bytes) -> str:

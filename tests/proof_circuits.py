@@ -14,6 +14,7 @@ from tacit.proofs import (
     TwoFactors,
     decide,
     prepare,
+    randomness_bytes,
     shard,
 )
 from tacit.proofs.field import FIELD32, FIELD40, Field
@@ -61,15 +62,14 @@ def flat(circuit, rng, group):
     return x
 
 
-def randomness(rng):
-    """Enough bytes for a nonce and the seeds of any circuit."""
-    return rng.bytes(16), rng.bytes(7 * 32)
+def randomness(circuit, rng):
+    """A nonce, and the random bytes of a client."""
+    return rng.bytes(16), rng.bytes(randomness_bytes(circuit))
 
 
 def shared(circuit, report, rng, group=0):
     """A nonce, and the shares of a report."""
-    nonce, seeds = randomness(rng)
-    seeds = seeds[: 32 * (7 if circuit.tests else 5)]
+    nonce, seeds = randomness(circuit, rng)
     return nonce, shard(circuit, report, nonce=nonce, randomness=seeds, group=group)
 
 

@@ -34,9 +34,8 @@ def accepted(forgery, circuit, times, seed=0):
     group = circuit.limits.index(max(circuit.limits))
     count = 0
     for i in range(times):
-        nonce, seeds = randomness(rng)
+        nonce, seeds = randomness(circuit, rng)
         report = honest(circuit, rng, group)
-        seeds = seeds[: 32 * (7 if circuit.tests else 5)]
         attempt = Attempt(circuit, report, nonce, seeds, proving=BOTH[i % 2])
         count += is_accepted(circuit, forgery.forge(attempt), nonce)
     return count
@@ -59,8 +58,7 @@ def test_an_honest_report_is_accepted_in_either_way_of_proving(circuit, proving)
     rng = np.random.default_rng(0)
     group = circuit.limits.index(max(circuit.limits))
     for _ in range(5):
-        nonce, seeds = randomness(rng)
-        seeds = seeds[: 32 * (7 if circuit.tests else 5)]
+        nonce, seeds = randomness(circuit, rng)
         report = honest(circuit, rng, group)
         attempt = Attempt(circuit, report, nonce, seeds, proving=proving)
         assert is_accepted(circuit, attempt.share_honestly(), nonce)

@@ -34,8 +34,7 @@ def attempts(circuit, times=TIMES, proving=prove, seed=0):
     rng = np.random.default_rng(seed)
     group = circuit.limits.index(max(circuit.limits))
     for _ in range(times):
-        nonce, seeds = randomness(rng)
-        seeds = seeds[: 32 * (7 if circuit.tests else 5)]
+        nonce, seeds = randomness(circuit, rng)
         report = honest(circuit, rng, group)
         yield Attempt(circuit, report, nonce, seeds, proving=proving)
 
@@ -84,7 +83,7 @@ def test_powers_as_weights_accept_a_moved_antidiagonal():
 
 def wrapped(circuit, rng, *, verifier=None, is_marked=True):
     """Whether the wrapping pair is accepted, with marks where its tests have failed."""
-    nonce, seeds = randomness(rng)
+    nonce, seeds = randomness(circuit, rng)
     x, limit = np.zeros(circuit.n, np.int64), circuit.limits[0]
     x[:2] = wrapping_pair(circuit.field.modulus, limit)
     norm = int(x @ x) - circuit.field.modulus
@@ -139,7 +138,7 @@ def test_a_bound_that_is_larger_by_one_accepts_one_step_too_many(kind):
     real, broken = kind(6, (limit,)), kind(6, (limit + 1,))
     assert real.length == broken.length
     for verifier, expected in ((real, False), (broken, True)):
-        nonce, seeds = randomness(rng)
+        nonce, seeds = randomness(broken, rng)
         attempt = Attempt(broken, x, nonce, seeds)
         assert is_accepted(verifier, attempt.share_honestly(), nonce) is expected
     with pytest.raises(ValueError, match="must be <= 1000000"):

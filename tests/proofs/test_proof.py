@@ -230,7 +230,7 @@ def test_the_same_bytes_have_the_same_answer():
 @pytest.mark.parametrize("name", ["nonce", "randomness"])
 def test_a_client_with_too_few_random_bytes_is_refused(name):
     circuit, rng = both("ball")
-    nonce, seeds = randomness(rng)
+    nonce, seeds = randomness(circuit, rng)
     arguments = {"nonce": nonce, "randomness": seeds}
     arguments[name] = arguments[name][:-1]
     with pytest.raises(BadValue, match=name):
@@ -246,7 +246,7 @@ def test_randomness_under_which_a_test_fails_is_to_be_drawn_anew():
         reach = 1  # results from 0 to 1
 
     circuit = Narrow(12, (2**20,), tests=3)
-    nonce, seeds = randomness(np.random.default_rng(0))
+    nonce, seeds = randomness(circuit, np.random.default_rng(0))
     with pytest.raises(Refused, match="draw fresh randomness"):
         shard(circuit, np.arange(12), nonce=nonce, randomness=seeds)
 

@@ -25,6 +25,7 @@ from tacit.proofs.proof import (
     Shares,
     decide,
     prepare,
+    randomness_bytes,
     shard,
 )
 
@@ -40,5 +41,6 @@ __all__ = [
     "TwoFactors",
     "decide",
     "prepare",
+    "randomness_bytes",
     "shard",
 ]

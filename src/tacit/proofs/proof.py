@@ -74,7 +74,7 @@ def shard(
     randomness: bytes,
     group: int = 0,
 ) -> Shares:
-    """Lines 1 to 4. `randomness` has 32 bytes for each of the circuit's seeds.
+    """Lines 1 to 4. `randomness` has `randomness_bytes`, and is used once.
 
     Refuses a report beyond its bound, and randomness under which one of the wraparound
     tests fails, which has a probability of 2⁻¹⁰⁰: the caller then draws anew.
@@ -97,7 +97,7 @@ def share_measurement(
     Hostile clients have an `answer` to the tests and a way of proving of their own.
     """
     _check_length("nonce", nonce, NONCE_BYTES)
-    _check_length("randomness", randomness, _n_seeds(circuit) * SEED_BYTES)
+    _check_length("randomness", randomness, randomness_bytes(circuit))
     seeds = _cut(randomness, SEED_BYTES)
     k_measurement, k_proof, k_prove = seeds[0], seeds[1], seeds[-1]
     n_blinds = _n_blinds(circuit)
@@ -297,6 +297,11 @@ def holds(circuit: Circuit, answers: Answers) -> bool:
 # --- Bytes ----------------------------------------------------------------------------
 
 
+def randomness_bytes(circuit: Circuit) -> int:
+    """The length of a client's randomness: three seeds, and the blinds of both."""
+    return (3 + 2 * _n_blinds(circuit)) * SEED_BYTES
+
+
 def leader_bytes(circuit: Circuit) -> int:
     """The length of the leader's share.
 
@@ -316,10 +321,6 @@ def message_bytes(circuit: Circuit) -> int:
 
 def _n_blinds(circuit: Circuit) -> int:
     return 2 if circuit.tests else 1
-
-
-def _n_seeds(circuit: Circuit) -> int:
-    return 3 + 2 * _n_blinds(circuit)
 
 
 def _n_proofs(circuit: Circuit) -> int:
