@@ -181,6 +181,10 @@ _UNCHECKED = {
     "uploads_not_invented": "every upload that the relay counts is a client's",
     "few_uploads_invented": "at most {} of the uploads that the relay counts are "
     "invented",
+    "honest_but_curious_server": "the server follows the protocol of masked sums",
+    "pki": "clients see each other's keys as they were advertised",
+    "honest_fraction": "of the {} clients or more whose sums are unmasked, {} or more "
+    "add their noise and share nothing with the server",
     "float_noise": "the low bits of noise in floating point reveal nothing (Mironov "
     "2012)",
     "owners_word": "{}",  # of the owner of a ledger, on a certain day
@@ -196,6 +200,8 @@ _REASONS_OF_NONE = {
     "aggregator_colludes": "the aggregator sees every report and could show it to the "
     "server",
     "aggregators_collude": "the two aggregators together can open every report",
+    "keys_forged": "a server that hands out the clients' keys itself can open every "
+    "report",
     "one_machine": "one machine runs both operators and can open every report",
     "one_machine_relay": "one machine runs the relay and the collector, and knows the "
     "sender of every report",

@@ -131,6 +131,11 @@ class Plan:
         return channel(self.channel).mixes and self.least_honest > 1
 
     @property
+    def is_masked(self) -> bool:
+        """Whether clients add up under masks and add the noise themselves."""
+        return channel(self.channel).masks
+
+    @property
     def calibrated_view(self) -> View:
         """The view in which the target holds: by default the server's, of two."""
         if self.target_view is not None:

@@ -23,6 +23,7 @@ from tacit.privacy.local_bits import VOTES
 from tacit.release import Standing, Unit, View
 from tacit.runtime.checkpoint import load_checkpoint, save_checkpoint
 from tacit.runtime.federation import NODES_FOLLOW, Federation, Reply
+from tacit.runtime.node import refuse_channel
 from tacit.runtime.rounds import Cohort
 from tacit.runtime.run import RunDirectory, play
 from tacit.runtime.secrets import Secrets
@@ -619,6 +620,8 @@ def test_what_nodes_cannot_do_is_refused(tmp_path):
             FederatedPopularity(max_votes=4, privacy=NOISE),
             "two_servers",
         ).federation(tmp_path)
+    with pytest.raises(Refused, match="masks its own report"):
+        refuse_channel("masked_sum")
     with pytest.raises(Refused, match="min_nodes=4"):
         COUNTED.federation(tmp_path / "more", min_nodes=4)
 

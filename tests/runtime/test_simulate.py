@@ -9,6 +9,7 @@ from tacit.errors import BadValue, Refused
 from tacit.keys import Key
 from tacit.mechanisms.gaussian import gaussian_event
 from tacit.methods.federated_popularity import FederatedPopularity
+from tacit.methods.fedvae import FedVae
 from tacit.methods.gram import Gram
 from tacit.plans import Plan
 from tacit.privacy import CentralGaussian, LocalPrivUnit
@@ -187,7 +188,10 @@ def test_the_noise_over_two_servers_is_that_of_the_plan():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"plan": replace(SHARED, sampler=Poisson(0.5))}, "leader sees who reports"),
+        (
+            {"plan": replace(SHARED, sampler=Poisson(0.5))},
+            "an operator sees who reports",
+        ),
         ({"plan": replace(SHARED, sampler=FixedSize(3))}, "the sampler is FixedSize"),
         ({"plan": replace(SHARED, before=SELECTED)}, "'set of items' is released"),
         ({"method": FederatedPopularity()}, "neither noise nor bound"),
@@ -219,6 +223,60 @@ def test_no_process_plays_both_operators_in_a_release():
     made = over_two_servers(is_release=True)  # its account may be asked for
     assert made.account.worst(view=View.SERVER) is not None
     with pytest.raises(Refused, match="this process would be both"):
+        made.step(made.start())
+
+
+MASKED = replace(SHARED, channel="masked_sum", min_contributors=USERS - 1)
+SMALL_FEDVAE = FedVae(hidden=(5,), latent=3, privacy=CentralGaussian())
+
+
+@pytest.mark.parametrize(
+    "method",
+    [CENTRAL, Gram(privacy=CentralGaussian(), head=5), SMALL_FEDVAE],
+    ids=["popularity", "gram", "fedvae"],
+)
+def test_methods_of_sums_learn_under_masks(method):
+    made = simulation(method=method.calibrated(MASKED), plan=MASKED)
+    state, tally = made.step(made.start())
+    assert tally.took_part == USERS
+    again, _ = replace(made, chunk=3).step(made.start())
+    for name, value in state.server.weights.items():
+        np.testing.assert_allclose(value, again.server.weights[name], atol=1e-3)
+
+
+def test_the_noise_under_masks_is_that_of_the_plan():
+    """20 users, so nearly all is noise; false alarm 1e-9 with a new seed."""
+    loud = CENTRAL.calibrated(replace(MASKED, target_epsilon=1e-2))
+    made = simulation(method=loud, plan=MASKED)
+    *_, (state, _) = made.run(made.start())
+    deviation = math.sqrt(
+        2 * loud.privacy.variance(loud.phases(MASKED)[0], users=1, size=1)
+    )
+    square = float(((state.server.memory["votes"] / deviation) ** 2).sum())
+    n = len(WORLD.catalog)
+    assert 2 * min(chi2.cdf(square, n), chi2.sf(square, n)) > 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"plan": replace(MASKED, sampler=Poisson(0.5))}, "an operator sees who"),
+        ({"plan": replace(MASKED, before=SELECTED)}, "'set of items' is released"),
+        ({"plan": replace(MASKED, min_contributors=1)}, "min_contributors, the least"),
+        ({"method": FederatedPopularity()}, "none in whole numbers"),
+        ({"method": LOCAL}, "none in whole numbers"),
+    ],
+    ids=["coins", "items", "few survivors", "no noise", "local noise"],
+)
+def test_what_masks_cannot_carry_is_refused_with_the_reason(changed, reason):
+    settings = {"method": CENTRAL.calibrated(MASKED), "plan": MASKED} | changed
+    with pytest.raises(Refused, match=reason):
+        simulation(**settings)
+
+
+def test_nothing_is_released_under_masks():
+    made = simulation(method=CENTRAL.calibrated(MASKED), plan=MASKED, is_release=True)
+    with pytest.raises(Refused, match="mask their own reports"):
         made.step(made.start())
 
 
@@ -284,8 +342,6 @@ def test_a_method_that_knows_its_noise_by_the_round_is_refused_in_the_first():
 
 
 def test_a_model_with_many_arrays_is_refused_over_two_servers():
-    from tacit.methods.fedvae import FedVae
-
     method = FedVae(privacy=CentralGaussian()).calibrated(SHARED)
     with pytest.raises(Refused, match="one array per round, and a report has"):
         over_two_servers(method=method)

@@ -212,8 +212,13 @@ def test_what_two_servers_cannot_add_is_refused_before_a_report_is_read():
 
 
 def test_a_report_is_as_long_as_its_channel_makes_it():
-    assert count_bytes("secure_sum", VOTES, {}) == (wire_size(VOTES), 72)
-    assert count_bytes("two_servers", VOTES, {})[0] == 176 + 4 * 500
+    crowd = {"clients": 100, "survivors": 90, "colluders": 5}
+    assert count_bytes("secure_sum", VOTES, {}, **crowd) == (wire_size(VOTES), 72)
+    assert count_bytes("two_servers", VOTES, {}, **crowd)[0] == 176 + 4 * 500
+    # Adverts, 26 neighbors' envelopes and shares, and four bytes per number.
+    sent = 96 + 26 * (80 + 32) + 4 * 500
+    received = 26 * (96 + 80) + 13 + 72
+    assert count_bytes("masked_sum", VOTES, {}, **crowd) == (sent, received)
 
 
 def test_one_report_can_move_a_rounded_sum_by_two_clips():

@@ -168,7 +168,7 @@ def train(
                 watch.say(sentence)
         refuse_past_target(assembled)
         if experiment.is_release:
-            assembled.simulation.refuse_both_operators()
+            assembled.simulation.refuse_played_channel()
             refuse_unproven(assembled)
         elif not assembled.has_users:
             watch.say("the users are on nodes: nobody is ranked for here")

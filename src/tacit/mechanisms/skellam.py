@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LOG_INVERSE_BETA = 0.5  # at least 1 - e^(-1/2) = 39 % of all roundings are kept
 _ATTEMPTS = 64  # all fail once in 1e13; then rounding is towards zero, always within
 _LARGEST = 2.0**30  # squares must add up within 63 bits
+LEAST_STEPS = 2**10  # in a bound, for which `skellam_event` accounts
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,27 @@ class SkellamShares:
                 Key(words, keys.secret), self.variance, values.shape[1:]
             )
         return noise
+
+
+def skellam_event(noise_multiplier: float) -> SkellamDpEvent:
+    """The event of one sum of whole numbers with this much noise over their limit √L.
+
+    It covers every bound of `LEAST_STEPS` steps and more, whatever the dimension: D1 is
+    no more than D2² = L for whole numbers, so that the divergence is no more than
+
+        a / (2 z²) + min((2a + 5) / (4 z⁴ L), 3 / (2 z²)),
+
+    which falls in L. Events compose as Gaussian ones do: if 1/z² of all rounds adds up
+    to no more than 1/z², they cost no more than one event of z, also where each is
+    chosen from the ones before (Feldman and Zrnic 2021), since the sum of 1/z⁴ is no
+    more than the square of the sum of 1/z². Numbers that differ in their variance or
+    limit, such as the bit of a moving clip, are covered in the same way.
+    Source: Agarwal, Kairouz and Liu 2021, Corollary 3.6.
+    """
+    from tacit.accounting.events import SkellamDpEvent
+
+    squared = float(LEAST_STEPS**2)
+    return SkellamDpEvent(noise_multiplier**2 * squared, squared, float(LEAST_STEPS))
 
 
 def skellam(key: Key, variance: float, shape: tuple[int, ...]) -> Array:

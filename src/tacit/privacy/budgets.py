@@ -26,7 +26,11 @@ from tacit.errors import BadValue, Refused
 from tacit.mechanisms.one_bit import BEST_EPSILON
 from tacit.phase import Phase
 from tacit.plans import Plan
-from tacit.privacy.guarantees import sum_adjacency
+from tacit.privacy.guarantees import (
+    noise_event,
+    share_that_hides,
+    sum_adjacency,
+)
 from tacit.release import EVERYONE, Adjacency, Unit, View
 from tacit.sampling import Once, Poisson, PoissonByGroup, composed
 
@@ -76,14 +80,14 @@ def sum_event(
 
     It is the view of somebody who does not see the cohorts.
     """
-    from tacit.accounting.dp_events import ComposedDpEvent, GaussianDpEvent
+    from tacit.accounting.dp_events import ComposedDpEvent
 
     before = [one.cells[Unit.USER, View.RELEASE].event for one in plan.before]
     if isinstance(plan.sampler, Once):  # a client is in one phase, perhaps the dearest
-        return ComposedDpEvent([*before, GaussianDpEvent(min(noise.values()))])
+        return ComposedDpEvent([*before, noise_event(plan, min(noise.values()))])
     events = [
         plan.sampler.event(
-            GaussianDpEvent(noise[phase.name]),
+            noise_event(plan, noise[phase.name]),
             group=group,
             plan=plan.over(len(phase.rounds)),
         )
@@ -119,8 +123,11 @@ def noise_of_the_sum(plan: Plan) -> float:
     """The noise on a sum over the noise that counts in the view of the target.
 
     Of two aggregators a server may know the noise of one; then that of the other
-    counts, which is the noise on the sum over √2.
+    counts, which is the noise on the sum over √2. Of a masked sum the shares of its
+    least number of honest survivors count.
     """
+    if plan.is_masked:
+        return 1.0 / share_that_hides(plan)
     is_server = plan.calibrated_view is View.SERVER
     return math.sqrt(plan.noise_shares) if is_server else 1.0
 

@@ -68,8 +68,8 @@ CLIP = "clip"  # its name in the server's memory and in a broadcast, where it mo
 # (sigma_b = m / 20).
 _BIT_NOISE_RATIO = 0.05
 _CHOSEN = (
-    "Gaussian noise on every sum; each sum is chosen from earlier ones within one "
-    "budget (fully adaptive composition, Smith and Thakurta 2022)"
+    "{} noise on every sum; each sum is chosen from earlier ones within one budget "
+    "(fully adaptive composition, {})"
 )
 _WHAT = "noisy {}, summed over clients"
 _SEVERAL = "one noisy sum per round"  # of different phases
@@ -231,7 +231,8 @@ class CentralGaussian(Privacy):
         parts = parts_of(plan, phases, _WHAT, is_chosen=is_chosen)
         if is_chosen:
             total = given(self.total_multiplier(group), "total_noise")
-            cells = whole_run(plan, gaussian_event(total), reason=_CHOSEN)
+            reason = _CHOSEN.format(*_law(plan))
+            cells = whole_run(plan, gaussian_event(total), reason=reason)
             if group in plan.consenting:
                 cells = unprotected("consented")
             what = _SEVERAL if parts else _WHAT.format(phases[0].what)
@@ -253,7 +254,7 @@ class CentralGaussian(Privacy):
         cells = summed(
             plan.over(len(phase.rounds)),
             gaussian_event(z),
-            reason=self._reason(phase),
+            reason=self._reason(plan, phase),
             group=group,
         )
         if group in plan.consenting:
@@ -261,13 +262,13 @@ class CentralGaussian(Privacy):
         what, where = _WHAT.format(phase.what), None if is_only else phase
         return release(plan, what, cells, phase=where, group=group)
 
-    def _reason(self, phase: Phase) -> str:
+    def _reason(self, plan: Plan, phase: Phase) -> str:
         """The theorem, and a page; not what is summed, so that phases share it."""
         reports = "clipped reports" if phase.is_clipped else "reports of bounded length"
         bits = " and of clip bits (Andrew et al. 2021, Theorem 1)"
         moves = bits if phase.is_clipped and self.clip_quantile is not None else ""
         proof = f" ({phase.proof})" if phase.proof else ""
-        return f"Gaussian noise on sums of {reports}{moves}{proof}"
+        return f"{_law(plan)[0]} noise on sums of {reports}{moves}{proof}"
 
     def total_multiplier(self, group: str) -> float | None:
         """Noise over sensitivity of a whole run of chosen phases, for a group."""
@@ -438,6 +439,13 @@ def consent_weight(noise: float, others: int) -> float:
     (98, 1.5)
     """
     return min(_HEAVIEST, 1.0 + _PEOPLE_PER_NOISE * noise**2 / max(1, others))
+
+
+def _law(plan: Plan) -> tuple[str, str]:
+    """The law of the noise, and who proved that its rounds may be chosen."""
+    if plan.is_masked:
+        return "Skellam", "Feldman and Zrnic 2021"
+    return "Gaussian", "Smith and Thakurta 2022"
 
 
 def told_clip(told: Arrays) -> float:

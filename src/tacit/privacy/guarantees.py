@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tacit.codes import Code
 from tacit.errors import Refused
+from tacit.mechanisms.skellam import skellam_event
 from tacit.plans import TICKETS, Plan
 from tacit.release import (
     CELLS,
@@ -46,33 +47,65 @@ def summed(plan: Plan, event: DpEvent, *, reason: str, group: str = EVERYONE) ->
     What is published earns the sampler's amplification. The server knows the cohorts,
     so its view counts every participation.
     """
-    published = plan.sampler.event(event, group=group, plan=plan)
     # Amplification by sampling needs a secret cohort, and the server draws the cohort.
     each = _seen_by_a_server(plan, event)
     seen = composed(each, plan.sampler.most_participations(plan))
-    views, adjacency = channel(plan.channel).sums, sum_adjacency(plan)
-    return views.cells(published, seen, each=each, adjacency=adjacency, reason=reason)
+    if plan.is_masked:
+        return _cells(plan, seen, seen, each=each, reason=reason)
+    published = plan.sampler.event(event, group=group, plan=plan)
+    return _cells(plan, published, seen, each=each, reason=reason)
 
 
 def whole_run(plan: Plan, event: DpEvent, *, reason: str) -> Cells:
     """Cells of sums that release `event` together, whatever each of them costs."""
     seen = _seen_by_a_server(plan, event)
+    published = seen if plan.is_masked else event
+    return _cells(plan, published, seen, each=None, reason=reason)
+
+
+def _cells(
+    plan: Plan, published: DpEvent, seen: DpEvent, *, each: DpEvent | None, reason: str
+) -> Cells:
+    """The six cells of a noisy sum, as the plan's channel declares them."""
     views, adjacency = channel(plan.channel).sums, sum_adjacency(plan)
-    return views.cells(event, seen, each=None, adjacency=adjacency, reason=reason)
+    cells = views.cells(published, seen, each=each, adjacency=adjacency, reason=reason)
+    if not plan.is_masked:
+        return cells
+    honest = Code("honest_fraction", (plan.min_contributors, plan.least_honest))
+    return {name: cell.assuming(honest) for name, cell in cells.items()}
+
+
+def noise_event(plan: Plan, noise_multiplier: float) -> DpEvent:
+    """The event of one sum of the plan whose noise has this multiplier."""
+    from tacit.accounting.dp_events import GaussianDpEvent
+
+    if plan.is_masked:
+        return skellam_event(noise_multiplier)
+    return GaussianDpEvent(noise_multiplier)
+
+
+def share_that_hides(plan: Plan) -> float:
+    """The noise of the fewest honest survivors of a masked sum over that of everyone.
+
+    Variances of shares add up, and everyone's has the same.
+    """
+    return math.sqrt(max(0, plan.least_honest) / plan.cohort_size)
 
 
 def _seen_by_a_server(plan: Plan, event: DpEvent) -> DpEvent:
-    """What a sum's event is to the server, which may know all noise but one share."""
+    """What a sum's event is to the server, which may know some of the noise."""
     shares = plan.noise_shares
-    if shares <= 1:
+    if shares <= 1 and not plan.is_masked:
         return event
     from tacit.accounting.dp_events import GaussianDpEvent
 
     if not isinstance(event, GaussianDpEvent):
         raise Refused(
-            f"{type(event).__name__} is not Gaussian noise, which is all that two "
-            "servers add; use another channel"
+            f"{type(event).__name__} is not Gaussian noise, which is all that is added "
+            f"over '{plan.channel}'; use another channel"
         )
+    if plan.is_masked:
+        return noise_event(plan, event.noise_multiplier * share_that_hides(plan))
     return GaussianDpEvent(event.noise_multiplier / math.sqrt(shares))
 
 
@@ -137,10 +170,11 @@ def _counted(plan: Plan) -> Code:
 
 def set_of_items(plan: Plan, event: DpEvent) -> Release:
     """The release of items that were selected under noise, for a plan's `before`."""
-    if plan.noise_shares > 1:
+    if plan.noise_shares > 1 or plan.is_masked:
         raise Refused(
-            "items are selected by one aggregator that sees the reports, and two "
-            "servers have none; declare the items, or use channel = 'secure_sum'"
+            "items are selected by one aggregator that sees the reports, and there is "
+            f"none over '{plan.channel}'; declare the items, or use channel = "
+            "'secure_sum'"
         )
     if sum_adjacency(plan) is not Adjacency.ZERO_OUT:
         raise Refused(

@@ -259,7 +259,14 @@ class Cohort:
     def tally(self, round: int) -> Tally:
         """How many were asked and took part, and the bytes of what was said."""
         carrier, public = self.population.channel.name, self.broadcast.stored()
-        up, down = count_bytes(carrier, self.layout, public)
+        up, down = count_bytes(
+            carrier,
+            self.layout,
+            public,
+            clients=self.plan.population,
+            survivors=self.plan.min_contributors,
+            colluders=self.plan.assumed_sybils,
+        )
         return Tally(
             round, self.asked, self.took_part, self.took_part * up, self.asked * down
         )

@@ -39,6 +39,8 @@ from tacit.statement import Account, Past, account
 from tacit.text import nth_round
 from tacit.transport.channels import Carrier, channel
 from tacit.transport.exact_total import check_exact
+from tacit.transport.masked_sum import MaskedReports
+from tacit.transport.neighbor_graph import GraphSize
 from tacit.transport.shared_sum import SharedSum
 
 RELEASE_ASSUMES = (Code("cipher_randomness"), Code("public_inputs"))
@@ -88,7 +90,7 @@ class Simulation:
             check.count(chunk=self.chunk)
         self._check_groups()
         check_plan(self.method, self.plan)
-        if self.plan.noise_shares > 1:
+        if self.plan.noise_shares > 1 or self.plan.is_masked:
             self._check_shared(self.method)
         elif self.is_release and isinstance(self.method, SumMethod):
             self._check_exact(self.method)
@@ -119,7 +121,7 @@ class Simulation:
 
     def step(self, state: State) -> tuple[State, Tally]:
         """The state and the counts after one more round."""
-        self.refuse_both_operators()
+        self.refuse_played_channel()
         self.refuse_without_secrets(state)
         return play_round(self.method, state, self.population, self.key)
 
@@ -131,14 +133,11 @@ class Simulation:
                 "from; its checkpoint is not one of a release: begin again, elsewhere"
             )
 
-    def refuse_both_operators(self) -> None:
-        """Refuse to play two real operators in one process."""
-        remedy = channel(self.plan.channel).in_one_process
-        if self.is_release and remedy:
-            raise Refused(
-                f"a release over '{self.plan.channel}' needs two operators, and this "
-                f"process would be both: {remedy}"
-            )
+    def refuse_played_channel(self) -> None:
+        """Refuse a release in which this process plays operators, or clients."""
+        reason = channel(self.plan.channel).in_one_process
+        if self.is_release and reason:
+            raise Refused(f"a release over '{self.plan.channel}' needs {reason}")
 
     def run(self, state: State) -> Iterator[tuple[State, Tally]]:
         """Every state from the next round to the last of the plan."""
@@ -270,14 +269,20 @@ class Simulation:
                 check_exact(mechanism, layout)
 
     def _check_shared(self, method: Method) -> None:
-        """Refuse what two servers cannot add up, before anyone is asked."""
+        """Refuse what has no sum over two servers, or under masks, from the start."""
         if not isinstance(method, SumMethod):
             return  # its bound and noise are known when the first round begins
         layouts = method.report_layouts(self.plan, self.catalog)
         for phase, layout in zip(method.phases(self.plan), layouts, strict=True):
             mechanism = method.privacy.mechanism(phase, method.privacy.told(phase, {}))
             most_reports = self.plan.population
-            SharedSum.of(mechanism, layout, most_reports=most_reports)  # refuses
+            if self.plan.is_masked:
+                planned = self.plan.cohort_size
+                MaskedReports.of(
+                    mechanism, layout, planned=planned, most_reports=most_reports
+                )
+            else:
+                SharedSum.of(mechanism, layout, most_reports=most_reports)
 
     def _check_groups(self) -> None:
         """Refuse groups that are not as large as the plan, and so the account, says."""
@@ -300,8 +305,14 @@ def check_plan(method: Method, plan: Plan) -> None:
     """Refuse what cannot work, or would break the sensitivity the account relies on."""
     check_offered(method)
     carrier = channel(plan.channel)
-    if plan.noise_shares > 1:
-        _check_two_servers(plan)
+    if plan.noise_shares > 1 or plan.is_masked:
+        _check_everyone(plan)
+    if plan.is_masked:
+        GraphSize.least(
+            plan.population,
+            survivors=plan.min_contributors,
+            colluders=plan.assumed_sybils,
+        )
     for reader in dict.fromkeys(method.aggregators(plan)):
         name = type(reader).__name__
         if carrier.delivers not in reader.accepts:
@@ -320,19 +331,19 @@ def check_plan(method: Method, plan: Plan) -> None:
             )
 
 
-def _check_two_servers(plan: Plan) -> None:
-    """Refuse samplers that earn nothing over two servers, and sums beside them."""
+def _check_everyone(plan: Plan) -> None:
+    """Refuse what earns nothing where an operator sees who reports, and sums before."""
     if not isinstance(plan.sampler, Everyone):
         raise Refused(
-            f"the sampler is {type(plan.sampler).__name__}, and over 'two_servers' the "
-            "leader sees who reports in a round: a cohort drawn in secret earns "
+            f"the sampler is {type(plan.sampler).__name__}, and over '{plan.channel}' "
+            "an operator sees who reports in a round: a cohort drawn in secret earns "
             "nothing in the server's view; use run.sampler.name = 'everyone'"
         )
     if plan.before:
         raise Refused(
             f"'{plan.before[0].what}' is released before the first round by one "
-            "aggregator that sees the reports, which two servers do not have; declare "
-            "the items"
+            f"aggregator that sees the reports, which '{plan.channel}' does not have; "
+            "declare the items"
         )
 
 

@@ -61,7 +61,14 @@ class Traffic:
         reports = method.report_layouts(plan, catalog)
         broadcasts = method.broadcast_layouts(plan, catalog)
         sizes = [
-            count_bytes(plan.channel, report, broadcast.largest())
+            count_bytes(
+                plan.channel,
+                report,
+                broadcast.largest(),
+                clients=plan.population,
+                survivors=plan.min_contributors,
+                colluders=plan.assumed_sybils,
+            )
             for report, broadcast in zip(reports, broadcasts, strict=True)
         ]
         up, down = zip(*sizes, strict=True)

@@ -4,6 +4,7 @@
     shuffle      messages in random order, senders gone            -> Unlinked
     secure_sum   the sum, with the round's noise already in it     -> Sum
     two_servers  the same and how many, from two who see no report -> Sum
+    masked_sum   the same from one, who sees masks; clients' noise -> Sum
 
 `Each` is read once and lazily: a chunk of clients computes when the aggregator asks for
 it, so the memory of a round is one chunk, whatever the size of the cohort.
@@ -11,6 +12,7 @@ it, so the memory of a round is one chunk, whatever the size of the cohort.
 `secure_sum` is an ideal functionality in this version: somebody trusted sums and adds
 the noise, and whoever relies on it says `assumes: trusted aggregator`. `two_servers`
 is the twin of two real aggregators: the same whole numbers, in one process.
+`masked_sum` is the twin of the protocol in `pairwise_masks`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from tacit.keys import Key
 from tacit.mechanisms.sum_mechanism import SumMechanism
 from tacit.transport.codec import Stored, broadcast_size, wire_size
 from tacit.transport.exact_total import exact_noise, exact_sum
+from tacit.transport.masked_sum import MaskedReports
 from tacit.transport.messages import Layout, Reports
+from tacit.transport.neighbor_graph import GraphSize, bytes_of
 from tacit.transport.shared_sum import SharedSum, play, sealed_size
 from tacit.transport.sum_views import SumViews, bare
 from tacit.tree import Array, Arrays, Dense, Tree
@@ -111,10 +115,11 @@ class Channel(Carrier, Protocol):
     """A way to the server by its name in a plan, with all that it declares."""
 
     noise_shares: ClassVar[int]  # operators that add noise to a sum; 0: the server does
+    masks: ClassVar[bool]  # whether clients hide reports, and add the noise themselves
     mixes: ClassVar[bool]  # whether messages lose their sender among those of others
     sums: ClassVar[SumViews]  # who sees what of a noisy sum
     third: ClassVar[str]  # with whom the server would have to collude, if there is one
-    # What one process would be in a release, and what to do instead; empty: it may.
+    # What a release needs that one process is not, and what to do; empty: it may.
     in_one_process: ClassVar[str]
 
 
@@ -126,6 +131,7 @@ class Direct:
     name: str = "direct"
     delivers: type[Delivery] = Each
     noise_shares: ClassVar[int] = 0
+    masks: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
     sums: ClassVar[SumViews] = bare("direct")
     third: ClassVar[str] = ""
@@ -149,12 +155,14 @@ class Shuffle:
     name: str = "shuffle"
     delivers: type[Delivery] = Unlinked
     noise_shares: ClassVar[int] = 0
+    masks: ClassVar[bool] = False
     mixes: ClassVar[bool] = True
     sums: ClassVar[SumViews] = bare("shuffle")
     third: ClassVar[str] = "the relay"
     in_one_process: ClassVar[str] = (
-        "it would know whose report is whose; run a relay and a collector with `tacit "
-        "serve`, use channel = 'direct', where each report protects itself, or simulate"
+        "two operators, and this process would be both: it would know whose report is "
+        "whose; run a relay and a collector with `tacit serve`, use channel = "
+        "'direct', where each report protects itself, or simulate"
     )
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
@@ -183,6 +191,7 @@ class SecureSum:
     name: str = "secure_sum"
     delivers: type[Delivery] = Sum
     noise_shares: ClassVar[int] = 1
+    masks: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
     sums: ClassVar[SumViews] = SumViews(
         (Code("trusted_aggregator"),),
@@ -217,6 +226,7 @@ class TwoServers:
     name: str = "two_servers"
     delivers: type[Delivery] = Sum
     noise_shares: ClassVar[int] = 2
+    masks: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
     # Of two aggregators one may collude with the server: the noise of the other stays.
     sums: ClassVar[SumViews] = SumViews(
@@ -227,8 +237,9 @@ class TwoServers:
     )
     third: ClassVar[str] = "both aggregators"
     in_one_process: ClassVar[str] = (
-        "it could open every report; run two aggregators with `tacit serve`, use "
-        "channel = 'secure_sum', which says so, or simulate"
+        "two operators, and this process would be both: it could open every report; "
+        "run two aggregators with `tacit serve`, use channel = 'secure_sum', which "
+        "says so, or simulate"
     )
 
     def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
@@ -243,6 +254,67 @@ class TwoServers:
             )
         both = play(total, shared, _noise_key(context))
         return Sum(shared.decoded(one.published for one in both), contributors)
+
+
+@register("masked_sum")
+@dataclass(frozen=True)
+class MaskedSum:
+    """Clients add up under masks that cancel, and add shares of the noise themselves.
+
+    Guarantee: what the server sees is the sum of the survivors' reports and shares of
+    noise. Those of the plan's fewest honest survivors are the noise of the account.
+    Assumes: a server that follows the protocol, a directory of keys that it cannot
+    change, and no more colluding clients than the plan says. Clients bound their own
+    reports. Simulation only: numpy draws the Poissons of the noise.
+    Source: docs/masked_sum.md.
+    """
+
+    name: str = "masked_sum"
+    delivers: type[Delivery] = Sum
+    noise_shares: ClassVar[int] = 0
+    masks: ClassVar[bool] = True
+    mixes: ClassVar[bool] = False
+    sums: ClassVar[SumViews] = SumViews(
+        (Code("honest_but_curious_server"), Code("pki")),
+        (Code("honest_but_curious_server"), Code("pki")),
+        "keys_forged",
+        how="clients add it in shares, to whole numbers (Agarwal, Kairouz and Liu 2021; "
+        "docs/adding-a-channel.md)",
+    )
+    third: ClassVar[str] = "the directory of keys"
+    in_one_process: ClassVar[str] = (
+        "clients that mask their own reports, and this process would be all of them, "
+        "with noise that is for simulation: use channel = 'two_servers', or "
+        "'secure_sum', which says what is trusted, or simulate"
+    )
+
+    def carry(self, chunks: Iterable[Reports], context: RoundContext) -> Delivery:
+        """The unmasked sum, if enough clients survive."""
+        if context.is_exact:
+            raise Refused(
+                "a masked sum is simulated on one machine, and nothing is released "
+                "over it; use channel = 'secure_sum' or 'two_servers'"
+            )
+        masked = masked_reports(context)
+        total, survivors = masked.total(c.tree for c in chunks if len(c))
+        if survivors < context.min_contributors:
+            raise Refused(
+                f"{survivors} survived and the plan promises at least "
+                f"{context.min_contributors}: their noise would be too little, and "
+                "nothing is unmasked"
+            )
+        return Sum(masked.noisy(total, context.key, survivors), survivors)
+
+
+def masked_reports(context: RoundContext) -> MaskedReports:
+    """The whole numbers of a round under masks; refuses what has none."""
+    most_reports = context.most_reports or math.ceil(context.planned)
+    return MaskedReports.of(
+        context.mechanism,
+        context.layout,
+        planned=context.planned,
+        most_reports=most_reports,
+    )
 
 
 def shared_sum(context: RoundContext) -> SharedSum:
@@ -361,18 +433,32 @@ def total_of_parts(parts: Iterable[Arrays], context: RoundContext) -> dict[str, 
     return _noisy(_narrowed(total, _no_reports(context)), context)
 
 
-def count_bytes(name: str, layout: Layout, public: Stored) -> tuple[int, int]:
+def count_bytes(
+    name: str,
+    layout: Layout,
+    public: Stored,
+    *,
+    clients: int,
+    survivors: int,
+    colluders: int,
+) -> tuple[int, int]:
     """The bytes that one client sends, and receives, in a round over this channel.
 
     `public` are the dtypes and shapes of the arrays of the broadcast. A plan and the
-    count of a simulated round both come from here.
+    count of a simulated round both come from here. `clients` are all of the plan; how
+    many survive at the least, and collude at the most, matters under masks alone.
     """
+    if name == MaskedSum.name:
+        size = GraphSize.least(clients, survivors=survivors, colluders=colluders)
+        numbers = sum(math.prod(slot.shape) for slot in layout.slots.values())
+        sent, received = bytes_of(size, numbers)
+        return sent, received + broadcast_size(public)
     sent = sealed_size(layout) if name == TwoServers.name else wire_size(layout)
     return sent, broadcast_size(public)
 
 
 _CHANNELS: Mapping[str, Channel] = {
-    c.name: c for c in (Direct(), Shuffle(), SecureSum(), TwoServers())
+    c.name: c for c in (Direct(), Shuffle(), SecureSum(), TwoServers(), MaskedSum())
 }
 CHANNELS = (*_CHANNELS,)  # their names
 
