@@ -22,6 +22,7 @@ ELSEWHERE = {  # a module: the file that tests it, and why there
     "audits/delivered_bytes": (MUTANTS, "three mutants are there for it"),
     "audits/local_reports": (MUTANTS, "a key used in two rounds is there for it"),
     "audits/lying_reports": (MUTANTS, "four mutants are there for it"),
+    "audits/masked_clients": (MUTANTS, "seven mutants are there for it"),
     "audits/noisy_sums": (MUTANTS, "ten mutants are there for it"),
     "audits/two_aggregators": (MUTANTS, "nine mutants are there for it"),
     "audits/one_shot": ("audits/test_audit_method.py", "a part of every audit"),

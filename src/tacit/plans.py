@@ -159,6 +159,7 @@ class Plan:
             population=contributors,
             groups={group: contributors},
             min_contributors=1,
+            assumed_sybils=0,
         )
 
     @property

@@ -26,6 +26,7 @@ from tacit.audits.cross_checks import check_books
 from tacit.audits.delivered_bytes import check_delivered
 from tacit.audits.local_reports import check_steps
 from tacit.audits.lying_reports import check_liars
+from tacit.audits.masked_clients import check_masks
 from tacit.audits.noise_draws import check_draws
 from tacit.audits.report_isolation import check_alone
 from tacit.audits.sampled_cohorts import check_cohorts
@@ -52,7 +53,13 @@ from tacit.release import EVERYONE, View
 from tacit.runtime import rounds
 from tacit.sampling import FixedSize, Once, Poisson, composed
 from tacit.statement import _Figures
-from tacit.transport import channels, exact_total, shared_sum
+from tacit.transport import (
+    channels,
+    exact_total,
+    masked_sum,
+    pairwise_masks,
+    shared_sum,
+)
 from tacit.transport.channels import Each
 from tacit.tree import Tree, mirrored
 
@@ -60,6 +67,7 @@ POISSON = Plan(2_000, 4, sampler=Poisson(0.1), channel="secure_sum", delta=1e-6)
 MIXED = replace(PLAN, channel="shuffle", min_contributors=100)
 DIRECT = replace(PLAN, channel="direct")
 SHARED = replace(PLAN, channel="two_servers")
+MASKED = replace(PLAN, channel="masked_sum", min_contributors=PLAN.population)
 
 # --- Sections of an audit -------------------------------------------------------------
 
@@ -111,6 +119,10 @@ def shared_of(method, key, plan=SHARED):
         yield from check_aggregators(method, plan, key=key.at("aggregators"))
 
     return [*confirmed(ask, key), check_closing(method, plan, key=key.at("closing"))]
+
+
+def masks_of(method, key, plan=MASKED):
+    return confirmed(lambda key: check_masks(method, plan, key=key), key)
 
 
 # --- Noise ----------------------------------------------------------------------------
@@ -401,6 +413,45 @@ def _noise_by_report() -> Iterator[None]:
     ):
         yield
 
+
+# --- Masks ----------------------------------------------------------------------------
+
+_SHARES, _UNMASK = masked_sum.MaskedReports.noise, pairwise_masks.MaskingClient.unmask
+
+
+def _shares_of_fewer(self, key, shares):
+    """Each survivor adds 0.97 of the deviation of its share."""
+    return np.rint(0.97 * _SHARES(self, key, shares)).astype(np.int64)
+
+
+def _server_noise(self, key, shares):
+    """The noise of all planned clients, whoever survives: a server would know it."""
+    return (
+        _SHARES(self, key, 1) if shares < self.planned else _SHARES(self, key, shares)
+    )
+
+
+def _any_step(self, step):
+    """Every step may be taken again: an answer for each list of survivors."""
+
+
+def _both_shares(self, survivors):
+    """Shares of both secrets of every neighbor, which no honest client hands out."""
+    found = _UNMASK(self, survivors)
+    self._steps.remove("unmask")
+    return found
+
+
+def _steps_for_one(bound, deviation, *, most_reports):
+    """Room for a single report without noise, so that a sum of many wraps around."""
+    return 2.0**31 / bound / 2
+
+
+def _never_too_few(self, chunks, context):
+    return _CARRY(self, chunks, replace(context, min_contributors=0))
+
+
+_CARRY = channels.MaskedSum.carry
 
 # --- Reports that clients protect themselves ------------------------------------------
 

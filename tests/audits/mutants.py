@@ -55,7 +55,13 @@ from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.runtime import ledger, rounds
 from tacit.statement import _Figures
-from tacit.transport import channels, exact_total, shared_sum
+from tacit.transport import (
+    channels,
+    exact_total,
+    masked_sum,
+    pairwise_masks,
+    shared_sum,
+)
 from tacit.transport.channels import Each
 from tacit.tree import Dense, Tree
 
@@ -335,6 +341,10 @@ HONEST = (
     Mutant(
         "gram, central, two servers, all of an audit",
         partial(audited, Gram(**parts.GRAM), plan=parts.SHARED),
+    ),
+    Mutant(
+        "popularity, central, masks, all of an audit",
+        partial(audited, POPULARITY, plan=parts.MASKED),
     ),
     Mutant(
         "popularity, central, Poisson",
@@ -674,6 +684,32 @@ MUTANTS = (
             parts.shared_of,
             FederatedPopularity(privacy=parts.SamplesAgainstTheServer(1.5)),
         ),
+    ),
+    *(
+        Mutant(f"masks: {name}", partial(parts.masks_of, POPULARITY), how)
+        for name, how in {
+            "shares × 0.97": broken(
+                masked_sum.MaskedReports, "noise", parts._shares_of_fewer
+            ),
+            "noise of a single survivor": broken(
+                masked_sum.MaskedReports, "noise", parts._server_noise
+            ),
+            "noise of everyone claimed": broken(
+                guarantees, "share_that_hides", lambda plan: 1.0
+            ),
+            "any number of answers": broken(
+                pairwise_masks.MaskingClient, "_take", parts._any_step
+            ),
+            "both shares handed out": broken(
+                pairwise_masks.MaskingClient, "unmask", parts._both_shares
+            ),
+            "a modulus too small for the sum": broken(
+                masked_sum, "step_size", parts._steps_for_one
+            ),
+            "too few survivors are unmasked": broken(
+                channels.MaskedSum, "carry", parts._never_too_few
+            ),
+        }.items()
     ),
 )
 

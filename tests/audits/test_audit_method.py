@@ -72,7 +72,7 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
     sums = ("sums", "draws", "liars", "delivered", "whole")
     many = (*sums, "cohorts", "books", "minimum")
     found = Check("c", 0.0, 0.0, True, "")
-    for name in (*many, "local_reports", "aggregators"):
+    for name in (*many, "local_reports", "aggregators", "masks"):
         noted(f"check_{name}", [found])
     for name in ("replay", "alone", "closing"):
         noted(f"check_{name}", found)
@@ -90,6 +90,10 @@ def test_every_section_is_part_of_an_audit(monkeypatch):
     asked.clear()
     audit(POPULARITY, replace(PLAN, channel="two_servers"), key=Key.from_seed(1))
     assert {*asked} == common | of_sums | {"check_aggregators", "check_closing"}
+    asked.clear()
+    masked = replace(PLAN, channel="masked_sum", min_contributors=PLAN.population)
+    audit(POPULARITY, masked, key=Key.from_seed(1))
+    assert {*asked} == common | of_sums | {"check_masks"}
     asked.clear()
     local = FederatedPopularity(privacy=LocalPrivUnit(1.0))
     audit(local, PLAN, key=Key.from_seed(1))

@@ -5,6 +5,7 @@ docs/mutants.md.
 
 Also tests `tacit.audits.canary_run`, `tacit.audits.delivered_bytes`,
 `tacit.audits.local_reports`, `tacit.audits.lying_reports`,
+`tacit.audits.masked_clients`,
 `tacit.audits.noisy_sums` and
 `tacit.audits.two_aggregators`.
 """
@@ -110,6 +111,13 @@ CATCHES = {  # the check that is there for it; others may fail too
     "two servers: a round of one victim is closed": "two aggregators publish",
     "two servers: a seed that everybody knows": "p-value of uniform",
     "two servers: noise of both claimed against one": "over that of both",
+    "masks: shares × 0.97": "of the honest survivors over",
+    "masks: noise of a single survivor": "of the honest survivors over",
+    "masks: noise of everyone claimed": "mu of the honest survivors",
+    "masks: any number of answers": "both shares of another",
+    "masks: both shares handed out": "both shares of another",
+    "masks: a modulus too small for the sum": "over what can be read",
+    "masks: too few survivors are unmasked": "with too few survivors",
     "delta × 10 in one view": "lines whose delta",
     "delta × 10 in one view, unsaid": "share of epsilon that a total",
 }

@@ -15,6 +15,7 @@
     whole_numbers     limits, reports and draws of a release, one by one
     stream_draws      the draws of a noise stream, decided anew from blocks of AES
     two_aggregators   what one of two aggregators sees of a single victim
+    masked_clients    what hides a client under masks, and what a server is refused
     delivered_bytes   what a server sees: types, grid, noise of nobody
     server_replay     whether the server follows from what was delivered alone
     report_isolation  whether a report follows from its client alone

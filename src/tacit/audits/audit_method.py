@@ -13,6 +13,7 @@ from tacit.audits.cross_checks import check_books
 from tacit.audits.delivered_bytes import check_delivered
 from tacit.audits.local_reports import check_local_reports
 from tacit.audits.lying_reports import check_liars
+from tacit.audits.masked_clients import check_masks
 from tacit.audits.noise_draws import check_draws
 from tacit.audits.noisy_sums import check_sums, is_bare
 from tacit.audits.one_shot import one_shot
@@ -94,6 +95,10 @@ class _Stage:
                 lambda key: check_aggregators(method, own, key=key), "aggregators"
             )
             yield check_closing(method, own, key=self.key.at("closing"))
+        if self.plan.is_masked:
+            yield from self._asked(
+                lambda key: check_masks(method, own, key=key), "masks"
+            )
         yield from self._of_all()
 
     def reports(self) -> Iterator[Check]:
@@ -124,10 +129,11 @@ class _Stage:
     def _of_all(self) -> Iterator[Check]:
         """The checks that sums and local reports have in common."""
         method, plan, group = self.method, self.plan, self.group
+        seen = _unmasked(plan)
         yield check_replay(method, self.own, key=self.key.at("replay"))
         yield check_alone(method, self.own, key=self.key.at("alone"))
         yield from self._asked(
-            lambda key: check_cohorts(method, plan, group=group, key=key), "cohorts"
+            lambda key: check_cohorts(method, seen, group=group, key=key), "cohorts"
         )
         yield from check_books(method, plan, group=group)
         self.tick()
@@ -188,17 +194,23 @@ def playable(method: Method, plan: Plan) -> Plan:
     return replace(plan, channel="direct")
 
 
+def _unmasked(plan: Plan) -> Plan:
+    """The plan over a trusted sum, if its own sums are masked."""
+    return replace(plan, channel="secure_sum") if plan.is_masked else plan
+
+
 def _own_plan(method: Method, plan: Plan, group: str) -> Plan:
     """Some rounds in which everyone is asked; as many as `plan` if others are refused.
 
-    Over the plan's channel; where that delivers no sum, canaries are looked at in one.
+    Over the plan's channel; where that delivers no sum, canaries are looked at in one,
+    and where it masks, in a trusted one: what masks change is in `masked_clients`.
     """
     others = () if group == EVERYONE else plan.groups
     own = Plan(
         CANARIES,
         ROUNDS,
         Everyone(),
-        channel=plan.channel,
+        channel=_unmasked(plan).channel,
         delta=plan.delta,
         groups={other: CANARIES * (other == group) for other in others},
     )

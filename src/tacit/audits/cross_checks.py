@@ -218,7 +218,8 @@ def check_trust(method: Method, plan: Plan) -> Check:
 
 def _channels(plan: Plan) -> Iterator[Plan]:
     yield plan
-    plan = replace(plan, target_view=None)  # which only one of the channels has
+    # A view that only one of the channels has, and sybils among more than one client.
+    plan = replace(plan, target_view=None, assumed_sybils=0)
     for channel in CHANNELS:
         for least in (1, _MIXED):
             yield replace(plan, channel=channel, min_contributors=least)
@@ -257,7 +258,7 @@ def _untrue(cell: Cell, view: View, plan: Plan) -> Iterator[str]:
     # Amplification by sampling needs cohorts that nobody sees.
     if any(isinstance(one, sampled) for one in events):
         yield "sampling is claimed against those who know the cohorts"
-    hiding = ("secure_sum", "two_servers")
+    hiding = ("secure_sum", "two_servers", "masked_sum")
     is_hidden = plan.channel in hiding and view is View.SERVER
     if not (cell.is_local or mixed or is_hidden):
         yield "noise on a sum is claimed against those who see the reports"

@@ -242,6 +242,8 @@ def _calibrated(name: str, bare: Method, plan: Plan) -> Subject | None:
 def _other_channels(bare: Method, form: Subject) -> Iterator[Further]:
     for channel in CHANNELS:
         plan = replace(form.plan, channel=channel)
+        if plan.is_masked:  # it has an account for a least number of survivors only
+            plan = replace(plan, min_contributors=plan.population)
         if channel != form.plan.channel and _admits(form.method, plan):
             name = f"{form.name}, over {channel}"
             yield Further(
