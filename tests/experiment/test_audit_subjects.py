@@ -44,6 +44,7 @@ def test_gram_under_central_noise_names_all_that_one_plan_leaves_out():
     assert words(made.lacks) == {
         ("channel", "direct"),
         ("channel", "two_servers"),
+        ("channel", "masked_sum"),
         ("groups", "over secure_sum"),
         ("groups", "over two_servers"),
         ("one machine", "both aggregators"),

@@ -49,7 +49,7 @@ from tacit.transport.shared_sum import modulo, signed
 
 _CLIENTS, _SURVIVORS, _COLLUDERS = 20, 18, 1
 _HONEST = _SURVIVORS - _COLLUDERS
-_NUMBERS = 2**14  # of a leaf, so that noise of 0.97 of its deviation is seen
+_NUMBERS = 2**15  # of a leaf, so that noise of 0.97 of its deviation is seen
 _LEAST_P = 1e-4  # of a Kolmogorov-Smirnov test; its chance of a false alarm
 _ROUNDING = 1e-4  # relative: σ in whole steps
 _SAME = 1e-9  # what rounding may change, relatively

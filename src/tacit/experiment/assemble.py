@@ -76,7 +76,9 @@ class Assembled:
 
     @property
     def could_be_released(self) -> bool:
-        """Whether a release could follow from this data, its filters and the method."""
+        """Whether a release could follow from data, filters, method and channel."""
+        if self.plan.is_masked:  # which is simulated only
+            return False
         filters = _filters(self.experiment)
         private = private_inputs(self.dataset, self.split, **filters)
         return not private and not _is_papers_own(self.method)

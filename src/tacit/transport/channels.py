@@ -34,7 +34,7 @@ from tacit.transport.exact_total import exact_noise, exact_sum
 from tacit.transport.masked_sum import MaskedReports
 from tacit.transport.messages import Layout, Reports
 from tacit.transport.neighbor_graph import GraphSize, bytes_of
-from tacit.transport.shared_sum import SharedSum, play, sealed_size
+from tacit.transport.shared_sum import SharedSum, modulo, play, sealed_size
 from tacit.transport.sum_views import SumViews, bare
 from tacit.tree import Array, Arrays, Dense, Tree
 from tacit.wire_names import register
@@ -266,7 +266,7 @@ class MaskedSum:
     Assumes: a server that follows the protocol, a directory of keys that it cannot
     change, and no more colluding clients than the plan says. Clients bound their own
     reports. Simulation only: numpy draws the Poissons of the noise.
-    Source: docs/masked_sum.md.
+    Source: docs/adding-a-channel.md.
     """
 
     name: str = "masked_sum"
@@ -278,8 +278,8 @@ class MaskedSum:
         (Code("honest_but_curious_server"), Code("pki")),
         (Code("honest_but_curious_server"), Code("pki")),
         "keys_forged",
-        how="clients add it in shares, to whole numbers (Agarwal, Kairouz and Liu 2021; "
-        "docs/adding-a-channel.md)",
+        how="clients add it in shares, to whole numbers (Agarwal, Kairouz and Liu "
+        "2021; docs/adding-a-channel.md)",
     )
     third: ClassVar[str] = "the directory of keys"
     in_one_process: ClassVar[str] = (
@@ -303,7 +303,8 @@ class MaskedSum:
                 f"{context.min_contributors}: their noise would be too little, and "
                 "nothing is unmasked"
             )
-        return Sum(masked.noisy(total, context.key, survivors), survivors)
+        noise = modulo(masked.noise(context.key, survivors))
+        return Sum(masked.decoded(total + noise), survivors)
 
 
 def masked_reports(context: RoundContext) -> MaskedReports:

@@ -43,6 +43,7 @@ from tacit.transport.shared_sum import (
 )
 from tacit.tree import Array, Dense, Tree
 
+_AT_ONCE = 2**20  # numbers of reports that are written out at a time
 _JOINED = "joined"  # the leaves of a part, side by side
 
 
@@ -97,9 +98,11 @@ class MaskedReports:
     def total(self, trees: Iterable[Tree]) -> tuple[Numbers, int]:
         """The sum of all reports modulo 2³², and how many there were."""
         total, n = np.zeros(self.size, np.uint32), 0
+        step = max(1, _AT_ONCE // self.size)
         for tree in trees:
-            sums = [part.total([own])[0] for part, own in self._divided(tree)]
-            total += np.concatenate(sums)
+            for start in range(0, len(tree), step):
+                some = tree.select(slice(start, start + step))
+                total += modulo(self.encoded(some).sum(axis=0))
             n += len(tree)
         most = min(part.most_reports for _, part in self.parts)
         if n > most:
@@ -116,10 +119,6 @@ class MaskedReports:
             for number, (_, part) in enumerate(self.parts)
         ]
         return np.concatenate(draws)
-
-    def noisy(self, total: Numbers, key: Key, survivors: int) -> dict[str, Array]:
-        """What the server decodes, in units: the survivors' sum with their noise."""
-        return self.decoded(total + modulo(self.noise(key, survivors)))
 
     def decoded(self, total: Numbers) -> dict[str, Array]:
         """A sum of reports and shares in units, leaf by leaf."""
@@ -160,5 +159,6 @@ def _whole(
             "a smaller population, or another channel"
         )
     most = limit(part.bound, size, steps=steps)
-    sigma = math.ceil(part.deviation / part.bound * math.sqrt(most))
+    # Up, beyond what double precision may have lost on the way.
+    sigma = math.ceil(part.deviation / part.bound * math.sqrt(most) * (1 + 1e-12))
     return SharedSum(*(_JOINED, (size,), part.bound, steps, most, sigma, most_reports))
