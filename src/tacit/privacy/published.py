@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -48,10 +48,10 @@ _REASONS = {  # of Algorithm 2, by what a neighbouring data set is
 class PublishedVotes(LocalBits):
     """FMF-LDP's votes: with replacement, so that their sum is k times the mean.
 
+    Their bits fall by whole numbers as those of `LocalBits` do, so that what is proven
+    of them holds for the bytes that a relay, the paper's proxy, mixes.
     Source: Minto et al. 2021, Algorithms 1 and 2, Equation 9.
     """
-
-    is_releasable: ClassVar[bool] = False
 
     votes: int | None = 100  # the k of the paper's experiments
     kind = published.PublishedBits

@@ -57,6 +57,11 @@ from tacit.transport.messages import Reports
 from tacit.tree import Tree
 
 ONCE = {"run": {"rounds": 2, "sampler": {"name": "once"}}}
+AS_PRINTED = {  # Minto et al. 2021, whose second contribution the relay is
+    "method": {"name": "fmf_ldp", "mode": "paper", "factors": 2},
+    "privacy": {"mechanism": "published"},
+    "run": {"rounds": 2},
+}
 POPULARITY = {
     "method": {"name": "federated_popularity"},
     "privacy": {"mechanism": "local", "epsilon": 4.0, "votes": None},
@@ -170,6 +175,7 @@ def assert_equal(run, found, held, key, *, chunk=None, is_whole):
     ("changes", "is_whole"),
     [
         ({"run": {"rounds": 2}}, True),
+        (AS_PRINTED, True),
         (GRAM, False),
         (POPULARITY, False),
         (
@@ -180,7 +186,7 @@ def assert_equal(run, found, held, key, *, chunk=None, is_whole):
             True,
         ),
     ],
-    ids=["fmf_ldp", "gram", "popularity", "popularity_item"],
+    ids=["fmf_ldp", "fmf_ldp, paper", "gram", "popularity", "popularity_item"],
 )
 def test_what_is_learnt_is_what_the_simulated_channel_gives(
     tmp_path, changes, is_whole

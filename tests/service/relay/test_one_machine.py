@@ -10,7 +10,7 @@ from service.relay.places import SETTINGS
 from tacit.errors import Refused, Unanswered
 from tacit.experiment.assemble import assemble
 from tacit.experiment.settings import check_experiment, read_experiment
-from tacit.release import Unit, View
+from tacit.release import Standing, Unit, View
 from tacit.service.federation import trial
 from tacit.service.federation.client import FederationClient
 from tacit.service.federation.history import History, history_of
@@ -47,6 +47,38 @@ def test_a_trial_ends_with_a_published_model(tmp_path):
     lines = found.run.assembled.simulation.account.totals
     shown = {one.view: one.epsilon for one in lines if one.unit is Unit.USER}
     assert shown[View.SERVER] == shown[View.COLLUSION] == pytest.approx(12.0)
+
+
+@pytest.mark.slow
+def test_a_trial_of_votes_as_printed_promises_what_is_proven(tmp_path):
+    """FMF-LDP's paper mode: two epochs of 6 votes of epsilon 2, of which it says 12."""
+    made = assemble(
+        check_experiment(
+            {
+                **SETTINGS,
+                "data": {"source": "synthetic", "validation": 10, "test": 10},
+                "method": {"name": "fmf_ldp", "mode": "paper", "factors": 2},
+                "privacy": {
+                    **SETTINGS["privacy"],
+                    "mechanism": "published",
+                    "min_contributors": 10,
+                    "counted_by": "tickets",
+                },
+                "run": {"rounds": 2},
+            }
+        )
+    )
+    found = RelayTrial.prepared(made, tmp_path / "a", clients=20)
+    with found.running():
+        status = found.play(told=lambda _: None, counted=lambda *_: None)
+    assert status["is_published"]
+    assert (found.published / "model.safetensors").is_file()
+    lines = found.run.assembled.simulation.account.totals
+    mine = {line.view: line for line in lines if line.unit is Unit.USER}
+    assert {line.published_epsilon for line in mine.values()} == {12.0}
+    assert {line.standing for line in mine.values()} == {Standing.PROVEN}
+    assert mine[View.SERVER].epsilon == mine[View.COLLUSION].epsilon
+    assert mine[View.SERVER].epsilon == pytest.approx(24.0)
 
 
 def test_a_folder_that_is_used_is_refused(tmp_path):
