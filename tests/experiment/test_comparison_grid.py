@@ -122,6 +122,14 @@ def test_without_privacy_two_servers_become_one_sum():
     }
 
 
+def test_without_privacy_masked_sums_become_trusted_ones():
+    over = {"mechanism": "central", "channel": "masked_sum", "min_contributors": 90}
+    table = {"privacy": {**over, "target_epsilon": 2.0}}
+    found = aimed_at(float("inf"), table, Path("a.toml"))["privacy"]
+    assert (found["mechanism"], found["channel"]) == ("none", "secure_sum")
+    assert aimed_at(1.0, table, Path("a.toml"))["privacy"]["channel"] == "masked_sum"
+
+
 def test_a_consenting_group_is_compared_with_itself_alone(tmp_path):
     path = tmp_path / "few.toml"
     path.write_text(

@@ -58,6 +58,8 @@ def test_no_run_has_more_bytes_than_its_plan(name):
         plan = plan_of(
             sampler=sampler, channel=channel, delta=1e-6, target_epsilon=target
         )
+        if plan.is_masked:  # of fewer than all there is no graph
+            plan = replace(plan, min_contributors=USERS)
         try:
             protection = kind.mechanisms[mechanism]()
             method = kind(**SMALL.get(name, {}), privacy=protection)

@@ -251,8 +251,9 @@ def aimed_at(target: float | None, table: dict[str, Any], path: Path) -> dict[st
         targets = {"target_epsilon", "target_view"}
         kept = {f.name for f in fields(PrivacySettings)} - targets
         privacy = {k: v for k, v in privacy.items() if k in kept}
-        # Several operators with noise of their own never add up without it.
-        apart = [one for one in CHANNELS if channel(one).noise_shares > 1]
+        # Several operators, or clients, with noise of their own never add up without it.
+        ways = {name: channel(name) for name in CHANNELS}
+        apart = [n for n, way in ways.items() if way.noise_shares > 1 or way.masks]
         if privacy.get("channel") in apart:
             privacy["channel"] = "secure_sum"
         aimed["privacy"] = privacy | {"mechanism": "none"}

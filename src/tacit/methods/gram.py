@@ -501,8 +501,8 @@ class Gram(SumMethod):
         return privacy, heuristics.head_size(known, most=self._most_head(plan))
 
     def _most_head(self, plan: Plan) -> int:
-        """The largest head: over two servers, whose half of a square can be sent."""
-        if plan.noise_shares < 2:
+        """The largest head: where reports are written out, whose half can be sent."""
+        if plan.noise_shares < 2 and not plan.is_masked:
             return self.max_head
         side = (math.isqrt(8 * MOST_NUMBERS + 1) - 1) // 2  # side (side + 1) / 2
         return min(self.max_head, side)

@@ -10,6 +10,7 @@ from tacit.mechanisms.gaussian import GaussianSum
 from tacit.transport.channels import (
     Direct,
     Each,
+    MaskedSum,
     RoundContext,
     SecureSum,
     Sum,
@@ -101,6 +102,7 @@ def test_a_share_is_a_fraction():
         Infiltrated(Direct(), Scaled(2.0), 1.5)
 
 
-def test_liars_over_two_servers_are_not_played_as_honest_ones():
-    with pytest.raises(BadValue, match="attacks would look harmless"):
-        Infiltrated(TwoServers(), Scaled(-2.0), 0.1)
+@pytest.mark.parametrize("channel", [TwoServers(), MaskedSum()])
+def test_liars_whose_reports_nobody_sees_are_not_played_as_honest_ones(channel):
+    with pytest.raises(BadValue, match=f"{channel.name}.*attacks would look harmless"):
+        Infiltrated(channel, Scaled(-2.0), 0.1)

@@ -12,7 +12,13 @@ from tacit import check
 from tacit.attacks.poisoning.attacks import Attack
 from tacit.errors import BadValue
 from tacit.keys import Key
-from tacit.transport.channels import Carrier, Delivery, RoundContext, TwoServers
+from tacit.transport.channels import (
+    Carrier,
+    Delivery,
+    MaskedSum,
+    RoundContext,
+    TwoServers,
+)
 from tacit.transport.messages import Layout, Reports
 from tacit.tree import Tree
 
@@ -32,12 +38,12 @@ class Infiltrated:
 
     def __post_init__(self) -> None:
         check.fraction(share=self.share)
-        if isinstance(self.channel, TwoServers):
+        if isinstance(self.channel, TwoServers | MaskedSum):
             # The twin bounds every report as its client would; a liar would not.
             raise BadValue(
-                "over 'two_servers' nobody can bound the report of a client that "
-                "lies, and the simulation does: attacks would look harmless; study "
-                "them over 'secure_sum' or 'direct'"
+                f"over '{self.channel.name}' nobody can bound the report of a client "
+                "that lies, and the simulation does: attacks would look harmless; "
+                "study them over 'secure_sum' or 'direct'"
             )
 
     @property
