@@ -35,7 +35,8 @@ CODES = np.repeat([0, 1], [4, USERS - 4])
 GROUPS = {"strict": 4, "open": USERS - 4}
 TARGETS = {"strict": 2.0, "open": 8.0}
 ONE_MACHINE = "one_machine"
-CHANNELS = ("direct", "secure_sum", "shuffle", "two_servers")
+CHANNELS = ("direct", "secure_sum", "shuffle", "two_servers", "masked_sum")
+_LEAST = {"two_servers": 5, "shuffle": 5, "masked_sum": USERS}
 # Of operators who are apart: what one machine in both roles would undo.
 OF_TWO = ("two_servers", "shuffle")
 
@@ -61,7 +62,7 @@ class Way:
             target_epsilon=None if self.mechanism in ("none", "published") else target,
             target_view=self.view,
             groups=GROUPS if self.has_groups else {},
-            min_contributors=5 if self.channel in OF_TWO else 1,
+            min_contributors=_LEAST.get(self.channel, 1),
         )
 
 
@@ -147,19 +148,19 @@ def assert_at_most(entry: dict, made: Simulation) -> None:
 # In how many ways each method can be run, by who is asked in a round: a way that is
 # refused from now on would be looked at no more.
 COUNTS = {
-    "dpals": (12, 12, 12),
+    "dpals": (13, 12, 12),
     "dplcf": (3, 3, 3),
-    "dpmf": (20, 12, 12),
-    "dpvae": (20, 20, 20),
-    "federated_popularity": (28, 20, 20),
-    "fedvae": (12, 12, 12),
+    "dpmf": (21, 12, 12),
+    "dpvae": (21, 20, 20),
+    "federated_popularity": (29, 20, 20),
+    "fedvae": (13, 12, 12),
     "fmf_ldp": (15, 15, 15),
     "fofl": (8, 8, 8),
-    "gram": (24, 16, 16),
+    "gram": (25, 16, 16),
     "nn_self": (8, 8, 8),
-    "privaterec": (24, 16, 16),
+    "privaterec": (25, 16, 16),
     "privaterec_local": (12, 12, 12),
-    "privrec": (16, 12, 12),
+    "privrec": (17, 12, 12),
 }
 
 
