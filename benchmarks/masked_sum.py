@@ -63,29 +63,29 @@ def row(n: int, size: int) -> str:
     keys, share, mask, answer, server = (Clock() for _ in range(5))
     with keys.running():
         clients = [MaskingClient(i, agreed, key.at(i)) for i in range(n)]
-        adverts = {one.number: one.advertise() for one in clients}
+        adverts = {client.number: client.advertise() for client in clients}
     gone = {int(i) for i in key.at("gone").permutation(n)[: int(DROP * n)]}
     with share.running():
-        sealed = [one.share(adverts) for one in clients]
+        sealed = [client.share(adverts) for client in clients]
     summing = UnmaskingServer(agreed, adverts, np.ones(n, bool))
     wanted = np.zeros(size, np.uint32)
-    for one in clients:
-        own = {int(j): sealed[int(j)][one.number] for j in one.neighbors}
-        vector = _numbers(size, one.number)
+    for i, client in enumerate(clients):
+        envelopes = {int(j): sealed[int(j)][i] for j in client.neighbors}
+        vector = _numbers(size, i)
         with mask.running():
-            sent = one.mask(vector, own)
-        if one.number not in gone:
+            masked = client.mask(vector, envelopes)
+        if i not in gone:
             wanted += vector
             with server.running():
-                summing.add(one.number, sent)
+                summing.add(i, masked)
     alive = summing.survivors()
     with answer.running():
         replies = {i: clients[i].unmask(alive) for i in range(n) if i not in gone}
     with server.running():
-        found = summing.unmasked(replies)
-    if not np.array_equal(found, wanted):
+        total = summing.unmasked(replies)
+    if not np.array_equal(total, wanted):
         raise SystemExit("the unmasked sum is not that of the survivors")
-    steps = [1e3 * one.seconds / n for one in (keys, share, mask, answer)]
+    steps = [1e3 * step.seconds / n for step in (keys, share, mask, answer)]
     up, down = bytes_of(graph, size)
     cells = [f"{n:,}", f"{size:,}", str(graph.neighbors), str(graph.threshold)]
     cells += [f"{ms:.2f} ms" for ms in steps]

@@ -105,16 +105,16 @@ class _View:
         masked = masked_reports(replace(context, layout=Layout(slots)))
         sizes = dict.fromkeys(slots, mechanism.sensitivity)
         with np.errstate(all="ignore"):  # some are not finite
-            said = masked.encoded(probes(zeros(slots, 1), sizes, key.at("probes")))
+            reports = masked.encoded(probes(zeros(slots, 1), sizes, key.at("probes")))
         drawn = masked.noise(key.at("noise"), _HONEST).astype(np.float64)
         lengths, units, room, start = [0.0], [], [0.0], 0
         bounds = mechanism.bounded([*slots])
         for (_, part), bounded in zip(masked.parts, bounds, strict=True):
-            own = slice(start, start + part.size)
-            lengths.append(float(squares(said[:, own]).max()) / part.limit)
+            columns = slice(start, start + part.size)
+            lengths.append(float(squares(reports[:, columns]).max()) / part.limit)
             # The account: z over the bound in whole steps, of the honest ones alone.
             z = bounded.deviation / bounded.bound * math.sqrt(_HONEST / _CLIENTS)
-            units.append(drawn[own] / (z * math.sqrt(part.limit)))
+            units.append(drawn[columns] / (z * math.sqrt(part.limit)))
             most = _CLIENTS * math.sqrt(part.limit) + 12 * part.sigma
             room.append(most / 2**31)
             start += part.size
@@ -132,17 +132,17 @@ def _check_reports(views: list[_View]) -> Check:
 
 
 def _check_variance(views: list[_View]) -> Check:
-    found = [float((view.noise**2).mean()) for view in views]
+    variances = [float((view.noise**2).mean()) for view in views]
     intervals = [
         variance_interval(v.noise.size, alarm=ALARM / len(views)) for v in views
     ]
     return Check(
         "noise variance of the honest survivors over the claimed one",
         1.0,
-        max(found, key=lambda one: abs(one - 1)),
+        max(variances, key=lambda variance: abs(variance - 1)),
         all(
-            low - _ROUNDING <= one <= high + _ROUNDING
-            for one, (low, high) in zip(found, intervals, strict=True)
+            low - _ROUNDING <= variance <= high + _ROUNDING
+            for variance, (low, high) in zip(variances, intervals, strict=True)
         ),
         f"{_HONEST} of {_CLIENTS} shares, {len(views)} kinds of rounds; chi-square, "
         f"false alarm {ALARM:g}",
@@ -238,27 +238,27 @@ class _Protocol:
         self.clients = [MaskingClient(i, agreed, key.at(i)) for i in range(_CLIENTS)]
         noise = [masked.noise(key.at("noise", i), 1) for i in range(_CLIENTS)]
         self.whole: Int64[np.ndarray, "clients numbers"] = np.stack(noise)
-        adverts = {one.number: one.advertise() for one in self.clients}
-        sealed = [one.share(adverts) for one in self.clients]
+        adverts = {client.number: client.advertise() for client in self.clients}
+        sealed = [client.share(adverts) for client in self.clients]
         self.server = UnmaskingServer(agreed, adverts, np.ones(_CLIENTS, bool))
-        for one in self.clients:
-            own = {int(j): sealed[int(j)][one.number] for j in one.neighbors}
-            sent = one.mask(modulo(self.whole[one.number]), own)
-            if one.number < _CLIENTS - 1:
-                self.server.add(one.number, sent)
+        for i, client in enumerate(self.clients):
+            envelopes = {int(j): sealed[int(j)][i] for j in client.neighbors}
+            masked_numbers = client.mask(modulo(self.whole[i]), envelopes)
+            if i < _CLIENTS - 1:
+                self.server.add(i, masked_numbers)
 
     def difference(self) -> float:
         """The largest number by which the unmasked sum is not that of the survivors."""
         alive = self.server.survivors()
         replies = {i: self.clients[i].unmask(alive) for i in range(_CLIENTS - 1)}
-        found = signed(self.server.unmasked(replies))
-        return float(np.abs(found - self.whole[:-1].sum(axis=0)).max())
+        unmasked = signed(self.server.unmasked(replies))
+        return float(np.abs(unmasked - self.whole[:-1].sum(axis=0)).max())
 
     def second_answers(self) -> float:
         """How many clients answer again, with one who was alive said to be gone."""
-        other = self.server.survivors()
-        other[0] = False
-        return float(sum(_answers(one, other) for one in self.clients[1:-1]))
+        lie = self.server.survivors()
+        lie[0] = False
+        return float(sum(_answers(client, lie) for client in self.clients[1:-1]))
 
 
 def _answers(client: MaskingClient, alive: Any) -> bool:
@@ -272,7 +272,7 @@ def _answers(client: MaskingClient, alive: Any) -> bool:
 def _check_protocol(rounds: list[_Protocol]) -> Check:
     return Check.at_most(
         "difference between masked and trusted sums",
-        max(one.difference() for one in rounds),
+        max(protocol.difference() for protocol in rounds),
         claimed=0.0,
         slack=0.0,
         detail=f"whole numbers of {_CLIENTS} clients through keys, shares and masks, "
@@ -283,7 +283,7 @@ def _check_protocol(rounds: list[_Protocol]) -> Check:
 def _check_answers(rounds: list[_Protocol]) -> Check:
     return Check.at_most(
         "clients that hand out both shares of another",
-        max(one.second_answers() for one in rounds),
+        max(protocol.second_answers() for protocol in rounds),
         claimed=0.0,
         slack=0.0,
         detail="asked again with another list of survivors",

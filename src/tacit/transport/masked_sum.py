@@ -92,7 +92,7 @@ class MaskedReports:
 
     def encoded(self, tree: Tree) -> Int64[np.ndarray, "clients numbers"]:
         """The whole steps of each client's report."""
-        rows = [part.encoded(own) for part, own in self._divided(tree)]
+        rows = [part.encoded(joined) for part, joined in self._divided(tree)]
         return np.concatenate(rows, axis=1)
 
     def total(self, trees: Iterable[Tree]) -> tuple[Numbers, int]:
@@ -101,8 +101,8 @@ class MaskedReports:
         step = max(1, _AT_ONCE // self.size)
         for tree in trees:
             for start in range(0, len(tree), step):
-                some = tree.select(slice(start, start + step))
-                total += modulo(self.encoded(some).sum(axis=0))
+                block = tree.select(slice(start, start + step))
+                total += modulo(self.encoded(block).sum(axis=0))
             n += len(tree)
         most = min(part.most_reports for _, part in self.parts)
         if n > most:
@@ -122,16 +122,16 @@ class MaskedReports:
 
     def decoded(self, total: Numbers) -> dict[str, Array]:
         """A sum of reports and shares in units, leaf by leaf."""
-        found, start = {}, 0
+        values, start = {}, 0
         whole = signed(total)
         for leaves, part in self.parts:
             for name in leaves:
                 stop = start + math.prod(self.shapes[name])
-                found[name] = (whole[start:stop] / part.steps).reshape(
+                values[name] = (whole[start:stop] / part.steps).reshape(
                     self.shapes[name]
                 )
                 start = stop
-        return {name: found[name] for name in self.shapes}
+        return {name: values[name] for name in self.shapes}
 
     def _divided(self, tree: Tree) -> Iterator[tuple[SharedSum, Tree]]:
         """The leaves that share a bound, side by side as a single one."""

@@ -68,8 +68,8 @@ class GraphSize:
         """
         check.count(clients=clients, survivors=survivors)
         check.not_negative(colluders=colluders)
-        found = _least(clients, survivors, colluders)
-        if found is None:
+        sizes = _least(clients, survivors, colluders)
+        if sizes is None:
             raise Refused(
                 f"masks of {clients:,} clients keep no sum private that {survivors:,} "
                 f"can unmask, {colluders:,} of them on the server's side: raise "
@@ -77,7 +77,7 @@ class GraphSize:
                 f"above {(clients + colluders) // 2:,}, or assume fewer colluders "
                 "(privacy.assumed_sybils)"
             )
-        return cls(clients, *found)
+        return cls(clients, *sizes)
 
     @property
     def is_complete(self) -> bool:

@@ -284,17 +284,17 @@ class UnmaskingServer:
     def _joined(self, client: int, shares: Mapping[int, Mapping[int, bytes]]) -> bytes:
         neighbors = self.agreed.graph.neighbors(client)
         points = _points(neighbors)
-        some = [
+        arrived = [
             (point, shares[j][client])
             for j, point in zip(map(int, neighbors), points, strict=True)
             if client in shares.get(j, {})
         ][: self.agreed.threshold]
-        if len(some) < self.agreed.threshold:
+        if len(arrived) < self.agreed.threshold:
             raise Refused(
-                f"{len(some)} shares of a secret of client {client} came, and "
+                f"{len(arrived)} shares of a secret of client {client} came, and "
                 f"{self.agreed.threshold} are needed: nothing is unmasked"
             )
-        at, texts = zip(*some, strict=True)
+        at, texts = zip(*arrived, strict=True)
         words = np.frombuffer(b"".join(texts), "<u2").reshape(1, len(at), -1)
         return join(words.astype(np.uint16), np.array(at))[0]
 
