@@ -18,8 +18,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "tacit"
 MOST = 15  # questions outside of OWN: 45 before one Manifest, 40 before `Channel.sums`
 # Modules of the channels themselves: what they carry, and how a delivery is read.
 OWN = ("transport", "aggregation", "service/relay", "service/federation/two_halves.py")
-NAMES = {"direct", "shuffle", "secure_sum", "two_servers"}
-CLASSES = {"Direct", "Shuffle", "SecureSum", "TwoServers"}
+NAMES = {"direct", "shuffle", "secure_sum", "two_servers", "masked_sum"}
+CLASSES = {"Direct", "Shuffle", "SecureSum", "TwoServers", "MaskedSum"}
 DELIVERIES = {"Each", "Unlinked", "Sum"}
 
 

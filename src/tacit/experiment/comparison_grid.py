@@ -251,7 +251,7 @@ def aimed_at(target: float | None, table: dict[str, Any], path: Path) -> dict[st
         targets = {"target_epsilon", "target_view"}
         kept = {f.name for f in fields(PrivacySettings)} - targets
         privacy = {k: v for k, v in privacy.items() if k in kept}
-        # Several operators, or clients, with noise of their own never add up without it.
+        # Several operators, or clients, never add up without noise of their own.
         ways = {name: channel(name) for name in CHANNELS}
         apart = [n for n, way in ways.items() if way.noise_shares > 1 or way.masks]
         if privacy.get("channel") in apart:

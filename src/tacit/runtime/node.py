@@ -219,8 +219,8 @@ def refuse_channel(name: str) -> None:
             f"channel '{name}' has two operators, and the nodes of one server have "
             "one; use channel = 'secure_sum', 'direct' or 'shuffle'"
         )
-    if name == "masked_sum":
+    if channel(name).masks:
         raise Refused(
-            "over channel 'masked_sum' every client masks its own report, and a node "
+            f"over channel '{name}' every client masks its own report, and a node "
             "answers for all of its users; use channel = 'secure_sum' or 'direct'"
         )
