@@ -50,7 +50,7 @@ from tacit.methods.federated_popularity import FederatedPopularity
 from tacit.methods.gram import Gram
 from tacit.methods.privaterec import PrivateRec
 from tacit.plans import Plan
-from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit
+from tacit.privacy import CentralGaussian, LocalItem, LocalPrivUnit, guarantees
 from tacit.privacy.guarantees import summed
 from tacit.release import Release
 from tacit.runtime import ledger, rounds
