@@ -187,7 +187,6 @@ def test_a_start_that_fails_removes_what_it_made_and_nothing_else(is_there, tmp_
 def test_only_a_trial_knows_of_how_many_reports_a_void_round_was(tmp_path):
     assembled = assemble(check_experiment(tomllib.loads(EXPERIMENT)))
     trial = TwoServersTrial.prepared(assembled, tmp_path / "f")
-    trial.release_ports()
     object.__setattr__(trial.run.invitation.plan, "min_contributors", 1000)
     rows = [{"round": 0, "why": ""}, {"round": 1, "why": "fewer than 1,000"}]
     found = {"withheld": None, "rounds": rows}

@@ -239,12 +239,18 @@ def test_where_no_release_could_follow_it_is_known_beforehand(tmp_path):
     """Items from events, a filter over users, or a protection that is a paper's own."""
     assert assemble(experiment()).could_be_released
     assert not assemble(experiment(data={"min_users": 2})).could_be_released
-    paper = {
+    votes = {
         "data": {"source": "synthetic"},
         "method": {"name": "fmf_ldp", "mode": "paper"},
         "privacy": {"mechanism": "published", "epsilon": 1.0, "votes": 3},
     }
-    assert not assemble(check_experiment(paper)).could_be_released
+    assert assemble(check_experiment(votes)).could_be_released  # whole numbers
+    noisy = {
+        "data": {"source": "synthetic"},
+        "method": {"name": "privrec", "mode": "paper"},
+        "privacy": {"mechanism": "published"},
+    }
+    assert not assemble(check_experiment(noisy)).could_be_released
     assert not assemble(shop(tmp_path)).could_be_released
 
 

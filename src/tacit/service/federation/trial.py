@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 import tomllib
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,7 @@ class Trial(abc.ABC):
     url: str
     is_new: bool  # whether there was no folder before
     files: tuple[str, ...]  # that this trial has put into the folder
-    reserved: Sequence[socket.socket]  # the ports, until the processes listen there
+    reserved: Sequence[socket.socket]  # keep the ports until the processes listen
     children: list[ChildProcess] = field(default_factory=list)
     tickets: list[str] = field(default_factory=list)  # the first are for the seats
 
@@ -89,6 +90,9 @@ class Trial(abc.ABC):
     front: ClassVar[str]  # the role that clients join at, and that publishes
     takes: ClassVar[str]  # the role that reports are sent to
     told_of: ClassVar[str]  # what becomes of reports that were sent
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _close, self.reserved)  # of a trial that never starts
 
     @classmethod
     def prepared(
@@ -162,7 +166,7 @@ class Trial(abc.ABC):
 
     def _start(self) -> None:
         if sys.platform != "linux":
-            self.release_ports()
+            _close(self.reserved)
         environment = {**os.environ, "TACIT_STATE": str(self.folder / STATE)}
         for role in self.roles:
             config = self.folder / f"{role}.toml"
@@ -180,21 +184,16 @@ class Trial(abc.ABC):
             except ChildEnded:
                 said = f"{child.ending} before it listened; its log ended with: "
                 raise ChildEnded(said + child.last_lines) from None
-        self.release_ports()
+        _close(self.reserved)
         self.tickets.extend(self._hand_out())
         if own := self.tickets[: self.cast.seats]:
             text = "".join(f"{ticket}\n" for ticket in own)
             write_atomically(self.folder / TICKETS_FILE, text.encode(), is_private=True)
 
     def _stop(self) -> None:
-        self.release_ports()
+        _close(self.reserved)
         stop_all(self.children)
         self.children.clear()
-
-    def release_ports(self) -> None:
-        """Let the system give the reserved ports to others again."""
-        for bound in self.reserved:
-            bound.close()
 
     def _remove(self) -> None:
         """Remove what this trial has put into its folder, and nothing else."""
@@ -464,6 +463,11 @@ def is_listening(config: Path) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((HOST, port), 1):
         return True
     return False
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for bound in sockets:
+        bound.close()
 
 
 def reserve_ports(n: int, *, first: int = 0) -> list[socket.socket]:
