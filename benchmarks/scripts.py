@@ -68,6 +68,7 @@ TINY: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "init_table": (("--users", "300", "--lines", "2000"),),
     "kills": (("--times", "7"),),
+    "masked_sum": (("--clients", "40", "--numbers", "20"),),
     "news_basis": ((*_ENCODER, "--set", "method.interests=2", "--seeds", "1"),),
     "news_fedrec": (
         (*_ENCODER, "--every", "1"),

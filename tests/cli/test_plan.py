@@ -263,7 +263,10 @@ EVERYONE = "run.sampler={ name = 'everyone' }"
     ("changed", "reason"),
     [
         (["method.name=fedvae", EVERYONE], "one array per round"),
-        (["run.sampler={ name = 'poisson', rate = 0.1 }"], "leader sees who reports"),
+        (
+            ["run.sampler={ name = 'poisson', rate = 0.1 }"],
+            "an operator sees who reports",
+        ),
         (["privacy.target_view=collusion"], "target_view"),
     ],
 )

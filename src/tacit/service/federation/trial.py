@@ -81,7 +81,7 @@ class Trial(abc.ABC):
     url: str
     is_new: bool  # whether there was no folder before
     files: tuple[str, ...]  # that this trial has put into the folder
-    reserved: Sequence[socket.socket]  # keep the ports until the processes listen
+    reserved: Sequence[socket.socket] = ()  # keep ports until the processes listen
     children: list[ChildProcess] = field(default_factory=list)
     tickets: list[str] = field(default_factory=list)  # the first are for the seats
 
